@@ -1,0 +1,68 @@
+# Every target sets up what it needs: Python 3.11 and make are enough to start.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+UV_VERSION := 0.13.7
+BIN := .venv/bin
+UV := $(BIN)/uv
+READY := .venv/.ready
+WORKERS ?= auto
+
+.PHONY: help install lock up fmt lint types layers test test-property check docs-check bench \
+        corpus-update clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+install: $(READY) ## make the environment and install the pinned packages
+
+$(READY): requirements.lock pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(UV) --version >/dev/null 2>&1 || $(BIN)/python -m pip install --quiet uv==$(UV_VERSION)
+	$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements.lock
+	$(UV) pip install --quiet --python $(BIN)/python --no-deps --editable .
+	@touch $(READY)
+
+lock: $(READY) ## resolve the newest allowed versions and rewrite requirements.lock
+	$(UV) pip compile pyproject.toml --group dev --upgrade --universal --python-version 3.11 \
+	  --generate-hashes --no-header --no-annotate --no-emit-index-url --quiet -o requirements.lock
+
+up: $(READY) ## the main job: compile the example graph's schema and queries and show a plan
+	$(BIN)/omnigraph query lint --schema examples/maintenance/schema.pg --query examples/maintenance/queries.gq
+	$(BIN)/omnigraph query explain --schema examples/maintenance/schema.pg --query examples/maintenance/queries.gq --name similar_reports
+
+fmt: $(READY) ## format and fix what can be fixed
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+lint: $(READY) ## formatting, lint and spelling
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/codespell
+
+types: $(READY) ## mypy, strict
+	$(BIN)/mypy
+
+layers: $(READY) ## who may import whom
+	$(BIN)/lint-imports
+
+test: $(READY) ## the whole suite
+	$(BIN)/pytest -n $(WORKERS) --cov --cov-report=term
+
+test-property: $(READY) ## the laws, with ten times the examples
+	HYPOTHESIS_PROFILE=long $(BIN)/pytest tests/property
+
+docs-check: $(READY) ## every snippet of the docs
+	$(BIN)/pytest tests/docs tests/guards
+
+bench: $(READY) ## compile-speed ratios
+	$(BIN)/python -m benchmarks.compile
+
+corpus-update: $(READY) ## rewrite the expectations under tests/corpus; then read the diff
+	CORPUS_UPDATE=1 $(BIN)/pytest -k corpus
+
+check: lint types layers test ## everything a change must pass
+
+clean: ## remove the environment and every cache
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage*

@@ -1,0 +1,120 @@
+"""Named places where a test can make the process fail, so recovery is proven and not hoped for.
+
+A module declares its points at import; `hit` costs one attribute test while nothing is armed.
+Points are armed by `arm` in tests of one process and by OMNIGRAPH_FAILPOINTS in child processes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import time
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+from omnigraph_core.errors import ConfigError, InvariantBroken, StorageError
+from omnigraph_core.settings import FAILPOINTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CRASH_EXIT_CODE: Final = 86
+"""Exit status of a process ended by a failpoint: none that Python or a shell would choose."""
+
+_PLAN: Final = re.compile(r"(?P<action>crash|error|sleep\((?P<ms>\d+)\))(?:\*(?P<times>\d+))?")
+
+
+class FailAction(StrEnum):
+    CRASH = "crash"
+    ERROR = "error"
+    SLEEP = "sleep"
+
+
+@dataclass(slots=True)
+class _Armed:
+    action: FailAction
+    milliseconds: int = 0
+    remaining: int | None = None
+
+
+class Failpoint:
+    """One declared point. `hit` does nothing unless armed."""
+
+    __slots__ = ("_armed", "about", "name")
+
+    def __init__(self, name: str, about: str) -> None:
+        self.name = name
+        self.about = about
+        self._armed: _Armed | None = None
+
+    def hit(self) -> None:
+        """Fail here if armed: end the process, raise a retryable StorageError, or wait."""
+        if self._armed is not None:
+            self._fail(self._armed)
+
+    def _fail(self, armed: _Armed) -> None:
+        if armed.remaining is not None:
+            if armed.remaining == 0:
+                return
+            armed.remaining -= 1
+        if armed.action is FailAction.CRASH:
+            os._exit(CRASH_EXIT_CODE)  # no cleanup handlers: a crash does not run them either
+        if armed.action is FailAction.ERROR:
+            raise StorageError(f"failpoint {self.name}", retryable=True)
+        time.sleep(armed.milliseconds / 1000)
+
+
+_declared: Final[dict[str, Failpoint]] = {}
+
+
+def declare(name: str, about: str) -> Failpoint:
+    """Register a point under a dotted name; arms it at once if the environment says so."""
+    if name in _declared:
+        raise InvariantBroken(f"failpoint {name} is declared once")
+    point = Failpoint(name, about)
+    _declared[name] = point
+    point._armed = _plans(FAILPOINTS.read()).get(name)
+    return point
+
+
+def declared() -> tuple[Failpoint, ...]:
+    """Every point declared by the modules imported so far, by name."""
+    return tuple(_declared[name] for name in sorted(_declared))
+
+
+@contextlib.contextmanager
+def arm(name: str, plan: str) -> Iterator[None]:
+    """Arm a declared point for a block: `crash`, `error` or `sleep(ms)`, with `*times` if wanted.
+
+    Raises:
+        ConfigError: unknown point or malformed plan.
+    """
+    point = _declared.get(name)
+    if point is None:
+        raise ConfigError(
+            f"no failpoint `{name}`", hint=f"declared: {', '.join(sorted(_declared))}"
+        )
+    point._armed = _parse_plan(plan)
+    try:
+        yield
+    finally:
+        point._armed = None
+
+
+def _plans(text: str) -> dict[str, _Armed]:
+    plans = {}
+    for part in filter(None, (piece.strip() for piece in text.split(";"))):
+        name, _, plan = part.partition("=")
+        plans[name.strip()] = _parse_plan(plan.strip())
+    return plans
+
+
+def _parse_plan(plan: str) -> _Armed:
+    found = _PLAN.fullmatch(plan)
+    if not found:
+        raise ConfigError(f"malformed failpoint plan {plan!r}", hint=FAILPOINTS.about)
+    action = FailAction(found["action"].partition("(")[0])
+    times = int(found["times"]) if found["times"] else None
+    return _Armed(action, int(found["ms"] or 0), times)
