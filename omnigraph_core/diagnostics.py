@@ -156,16 +156,14 @@ class Diagnostics:
 
     def __init__(self, source: Source) -> None:
         self.source = source
-        self._found: list[Diagnostic] = []
+        self._found: dict[Diagnostic, None] = {}
 
     def add(self, code: str, message: str, span: Span, *, hint: str | None = None) -> None:
         """Record an error. An equal problem at an equal place is recorded once."""
-        found = diagnose(self.source, code, message, span, hint=hint)
-        if found not in self._found:
-            self._found.append(found)
+        self._found[diagnose(self.source, code, message, span, hint=hint)] = None
 
     def extend(self, found: Iterable[Diagnostic]) -> None:
-        self._found.extend(item for item in found if item not in self._found)
+        self._found.update(dict.fromkeys(found))
 
     @property
     def found(self) -> tuple[Diagnostic, ...]:

@@ -1,21 +1,24 @@
 """What the parsers of both languages share: text in, positions and words out.
 
-String escapes, cutting a text into pieces that can be parsed alone, nesting depth, and turning what
-lark found into "expected …, found …". Nothing here knows a language; offsets stay those of the text.
+String escapes, cutting a text into parts that can be parsed alone, nesting depth, and turning what
+lark found into "expected …, found …". Nothing here knows a language; offsets are those of the text.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from lark import Token, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+from lark import UnexpectedToken
 
 from omnigraph_core.diagnostics import Span
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+
+    from lark import UnexpectedInput
 
 _ESCAPES: Final = {'"': '"', "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
 _ESCAPE: Final = re.compile(r"\\([\s\S])")
@@ -24,6 +27,7 @@ _ESCAPED: Final = {char: f"\\{letter}" for letter, char in _ESCAPES.items()}
 
 # Strings and comments come first, so a bracket or a start inside one is never seen.
 _QUIET: Final = r'"(?:\\[\s\S]|[^"\\])*+"|//[^\n]*|/\*[\s\S]*?\*/'
+_QUIET_TEXT: Final = re.compile(_QUIET)
 _BRACKET: Final = re.compile(_QUIET + r"|(?P<opening>[(\[{])|(?P<closing>[)\]}])")
 _WORD: Final = re.compile(r"[@$]?\w+")
 
@@ -37,7 +41,7 @@ def unescape(quoted: str) -> str:
 
 
 def bad_escapes(quoted: str, start: int) -> Iterator[Span]:
-    r"""Where a string literal that starts at `start` holds an escape other than `\" \\ \n \r \t`."""
+    r"""Where a string literal starting at `start` holds an escape other than `\" \\ \n \r \t`."""
     for found in _ESCAPE.finditer(quoted, 1, len(quoted) - 1):
         if found[1] not in _ESCAPES:
             yield Span(start + found.start(), start + found.end())
@@ -57,7 +61,7 @@ def chunks(text: str, start: re.Pattern[str]) -> Iterator[Span]:
     landmark = re.compile(f"{_QUIET}|(?P<landmark>{start.pattern})", start.flags)
     found = [match.start() for match in landmark.finditer(text) if match["landmark"] is not None]
     edges = sorted({0, *found, len(text)})
-    for begin, end in zip(edges, edges[1:], strict=False):
+    for begin, end in pairwise(edges):
         yield Span(begin, end)
 
 
@@ -77,49 +81,68 @@ def nested_deeper_than(limit: int, text: str) -> Span | None:
     return None
 
 
+def last_unclosed(text: str, part: Span) -> int | None:
+    """Where the innermost bracket still open at the end of a part of the text was opened."""
+    opened: list[int] = []
+    for found in _BRACKET.finditer(text, part.start, part.end):
+        if found["opening"]:
+            opened.append(found.start())
+        elif found["closing"] and opened:
+            opened.pop()
+    return opened[-1] if opened else None
+
+
+def last_string(text: str, part: Span) -> Span | None:
+    """The string literal that ends a part of the text, if one does."""
+    last = None
+    for found in _QUIET_TEXT.finditer(text, part.start, part.end):
+        last = Span(found.start(), found.end())
+    if last is None or text[last.start] != '"' or text[last.end : part.end].strip():
+        return None
+    return last
+
+
 @dataclass(frozen=True, slots=True)
 class Unexpected:
-    """A place where the text leaves the grammar, and the terminals that could have stood there."""
+    """A place where the text leaves the grammar, and the terminals that could have stood there.
+
+    `found` is empty at the end of the text.
+    """
 
     found: str
     span: Span
     expected: frozenset[str]
 
-    @property
-    def is_end(self) -> bool:
-        return not self.found
+    def message(self, words: Mapping[frozenset[str], str], end: str = "the end of the text") -> str:
+        """`words` says what terminals are to a reader, larger groups of them first."""
+        expected, left = [], self.expected
+        for terminals, word in words.items():
+            if terminals <= left:
+                expected.append(word)
+                left -= terminals
+        shown = f"`{_shown(self.found)}`" if self.found else end
+        return f"expected {one_of(expected)}, found {shown}" if expected else f"unexpected {shown}"
 
-    def message(self, words: Mapping[str, str]) -> str:
-        """`words` says what each terminal is to a reader; terminals it leaves out are not named."""
-        shown = f"`{_shown(self.found)}`" if self.found else "the end of the text"
-        expected = one_of(words[name] for name in self.expected if name in words)
-        return f"expected {expected}, found {shown}" if expected else f"unexpected {shown}"
 
-
-def unexpected(error: UnexpectedInput, text: str, end: int) -> Unexpected:
-    """What went wrong in the part of the text that stops at `end`."""
+def unexpected(error: UnexpectedInput, text: str, part: Span) -> Unexpected:
+    """What lark stumbled over in a part of the text."""
+    expected = _accepted(error)
+    if isinstance(error, UnexpectedToken) and error.token.type == "$END":
+        end = max(part.start, len(text[: part.end].rstrip()))
+        return Unexpected("", Span(end, end), expected)
+    start = error.pos_in_stream or 0
     if isinstance(error, UnexpectedToken):
-        return _unexpected_token(error, text, end)
-    assert isinstance(error, UnexpectedCharacters)
-    start = error.pos_in_stream
-    word = _WORD.match(text, start, end)
-    span = Span(start, word.end() if word else start + 1)
-    return Unexpected(text[start : span.end], span, _accepted(error))
+        found = str(error.token)
+    else:
+        word = _WORD.match(text, start, part.end)
+        found = word[0] if word else text[start]
+    return Unexpected(found, Span(start, start + len(found)), expected)
 
 
-def _unexpected_token(error: UnexpectedToken, text: str, end: int) -> Unexpected:
-    token: Token = error.token
-    if token.type == "$END":
-        last = len(text[:end].rstrip())
-        return Unexpected("", Span(last, last), _accepted(error))
-    start = token.start_pos or 0
-    return Unexpected(str(token), Span(start, start + len(token)), _accepted(error))
-
-
-def _accepted(error: UnexpectedToken | UnexpectedCharacters) -> frozenset[str]:
-    """Lark's own expectation names every terminal of the state; trying each leaves the true ones."""
+def _accepted(error: UnexpectedInput) -> frozenset[str]:
+    """Lark's own expectation is that of the parser's state; trying each leaves the true ones."""
     parser = error.interactive_parser
-    return frozenset(parser.accepts()) if parser is not None else frozenset()
+    return frozenset(parser.accepts()) if parser else frozenset()  # type: ignore[no-untyped-call]
 
 
 def _shown(found: str) -> str:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+pytest.register_assert_rewrite("tests.support.corpus")
 
 # Deadlines measure the machine, not the code; examples are derandomised so that a red run repeats.
 settings.register_profile(

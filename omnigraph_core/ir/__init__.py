@@ -1,0 +1,1 @@
+"""The intermediate form of queries: nodes, lowering, rewrite rules, explain."""

@@ -1,0 +1,1 @@
+"""The schema language: text to catalog, and what a catalog means to tables."""

@@ -1,0 +1,1 @@
+"""How long compiling takes: `python -m benchmarks.compile [--check] [--json]`."""

@@ -1,0 +1,153 @@
+"""Every snippet of the README and the docs is run.
+
+- `pg`: a schema that compiles; `pg context`: also the schema of the page's later queries.
+- `pg-error [CODE…]`: refused, with those codes.
+- `gq`: queries that compile against the page's context schema; `gq-error [CODE…]`: refused.
+- `console`: `$` lines are run in one scratch copy of examples/, what follows is the exact output
+  (a line `…` stands for any lines).
+- `python`: run as it is, doctests where it has prompts.
+- `sh`: only `make` targets and what a reader types before the project is there.
+- `text`, `ebnf`, `json`, `mermaid`: shown, not run; `json` must parse.
+"""
+
+from __future__ import annotations
+
+import doctest
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from omnigraph_core.errors import CompileError
+from omnigraph_core.ir.compile import compile_file
+from omnigraph_core.schema.build import compile_schema
+from tests.docs.snippets import ROOT, Snippet, all_snippets, pages, snippets
+
+SHOWN = {"text", "ebnf", "json", "mermaid"}
+RUN = {"pg", "pg-error", "gq", "gq-error", "console", "python", "sh"}
+SH_LINE = re.compile(r"git clone \S+|cd \w+|make [a-z-]+( +#.*)?|#.*|")
+
+
+def of(*languages: str) -> list[Snippet]:
+    return [snippet for snippet in all_snippets() if snippet.language in languages]
+
+
+def context_of(snippet: Snippet) -> str:
+    """The schema the page declares as context above a snippet."""
+    earlier = [
+        other
+        for other in snippets(ROOT / snippet.page)
+        if other.line < snippet.line and other.arguments[:1] == ("context",)
+    ]
+    assert earlier, f"{snippet}: no `pg context` block above it"
+    return earlier[-1].text
+
+
+def codes(refused: CompileError) -> set[str]:
+    return {item.code for item in refused.diagnostics}
+
+
+def test_every_block_has_a_known_language() -> None:
+    unknown = [str(s) for s in all_snippets() if s.language not in SHOWN | RUN]
+    assert unknown == []
+    assert len(pages()) > 5
+
+
+@pytest.mark.parametrize("snippet", of("pg"), ids=str)
+def test_schema(snippet: Snippet) -> None:
+    catalog = compile_schema(snippet.text, str(snippet))
+    assert catalog.nodes or catalog.interfaces or catalog.edges
+
+
+@pytest.mark.parametrize("snippet", of("pg-error"), ids=str)
+def test_refused_schema(snippet: Snippet) -> None:
+    with pytest.raises(CompileError) as refused:
+        compile_schema(snippet.text, str(snippet))
+    assert set(snippet.arguments) <= codes(refused.value)
+
+
+@pytest.mark.parametrize("snippet", of("gq"), ids=str)
+def test_queries(snippet: Snippet) -> None:
+    catalog = compile_schema(context_of(snippet))
+    assert compile_file(snippet.text, catalog, str(snippet))
+
+
+@pytest.mark.parametrize("snippet", of("gq-error"), ids=str)
+def test_refused_queries(snippet: Snippet) -> None:
+    catalog = compile_schema(context_of(snippet))
+    with pytest.raises(CompileError) as refused:
+        compile_file(snippet.text, catalog, str(snippet))
+    assert set(snippet.arguments) <= codes(refused.value)
+
+
+@pytest.mark.parametrize("snippet", of("python"), ids=str)
+def test_python(snippet: Snippet) -> None:
+    test = doctest.DocTestParser().get_doctest(snippet.text, {}, str(snippet), None, 0)
+    if test.examples:
+        runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
+        assert runner.run(test).failed == 0
+    else:
+        exec(compile(snippet.text, str(snippet), "exec"), {})
+
+
+@pytest.mark.parametrize("snippet", of("console"), ids=str)
+def test_console(snippet: Snippet, tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    for command, expected in steps(snippet.text):
+        shown = run(command, tmp_path)
+        pattern = "".join(
+            r"(?:.*\n)*?" if line == "…\n" else re.escape(line)
+            for line in expected.splitlines(keepends=True)
+        )
+        assert re.fullmatch(pattern, shown), f"{command}\n{shown}"
+
+
+def steps(text: str) -> list[tuple[str, str]]:
+    """(command, expected output) pairs of a console block."""
+    found: list[tuple[str, str]] = []
+    for line in text.splitlines(keepends=True):
+        if line.startswith("$ "):
+            found.append((line[2:].strip(), ""))
+        else:
+            command, output = found.pop()
+            found.append((command, output + line))
+    return found
+
+
+def run(command: str, folder: Path) -> str:
+    """Output of a shell command, both streams as a terminal shows them."""
+    scripts = str(Path(sys.executable).parent)
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=folder,
+        env={"PATH": f"{scripts}:/usr/bin:/bin", "COLUMNS": "100"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    return done.stdout
+
+
+@pytest.mark.parametrize("snippet", of("sh"), ids=str)
+def test_shell_blocks_name_real_targets(snippet: Snippet) -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for line in snippet.text.splitlines():
+        assert SH_LINE.fullmatch(line), f"{snippet}: cannot run {line!r}"
+        if line.startswith("make "):
+            assert line.split()[1] in targets
+
+
+@pytest.mark.parametrize("snippet", of("json"), ids=str)
+def test_json_blocks_parse(snippet: Snippet) -> None:
+    assert json.loads(snippet.text)
+
+
+def test_make_up_does_its_job() -> None:
+    done = subprocess.run(["make", "up"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "0 errors, 0 warnings" in done.stdout

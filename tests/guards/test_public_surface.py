@@ -1,0 +1,45 @@
+"""Names other code may build on; taking one away is a breaking change and shows here."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+
+import pytest
+
+SURFACE = {
+    "omnigraph_core.schema.parse": {"parse_schema"},
+    "omnigraph_core.schema.build": {"build_catalog", "compile_schema"},
+    "omnigraph_core.schema.render": {"render_schema"},
+    "omnigraph_core.schema.arrow": {"arrow_type", "edge_schema", "node_schema"},
+    "omnigraph_core.schema.indexes": {"IndexKind", "IndexSpec", "physical_indexes"},
+    "omnigraph_core.query.parse": {"parse_queries"},
+    "omnigraph_core.query.render": {
+        "render_condition", "render_expr", "render_queries", "render_query",
+    },
+    "omnigraph_core.query.check": {
+        "CheckedFile", "QueryCheck", "check_queries", "check_query", "select_query",
+    },
+    "omnigraph_core.query.lint": {
+        "Finding", "LintReport", "QueryResult", "SchemaSource", "lint_queries",
+    },
+    "omnigraph_core.query.params": {"coerce_params"},
+    "omnigraph_core.query.descriptor": {"ResultColumn", "ResultKind", "describe_columns"},
+    "omnigraph_core.query.operation": {"Operation", "describe_operation"},
+    "omnigraph_core.ir.compile": {"CompiledQuery", "compile_file", "compile_one"},
+    "omnigraph_core.ir.lower": {"lower_query"},
+    "omnigraph_core.ir.explain": {"explain"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SURFACE)
+def test_public_names(name: str) -> None:
+    module = importlib.import_module(name)
+    own = {
+        key
+        for key, value in vars(module).items()
+        if not key.startswith("_")
+        and (inspect.isclass(value) or inspect.isfunction(value))
+        and value.__module__ == name
+    }
+    assert own == SURFACE[name]

@@ -1,0 +1,74 @@
+"""What the tree itself must never hold."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+PACKAGE = ROOT / "omnigraph_core"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+BROAD_EXCEPT_ALLOWED = {"server/errors.py", "cli/main.py"}
+FORBIDDEN_NAMES = {"utils", "helpers", "common", "base", "manager", "core"}
+
+
+def relative(path: Path) -> str:
+    return str(path.relative_to(PACKAGE))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=relative)
+def test_module(path: Path) -> None:
+    text = path.read_text()
+    assert len(text.splitlines()) <= 450, "split it: a file this long stops making sense"
+    assert "NotImplementedError" not in text
+    assert path.stem not in FORBIDDEN_NAMES
+    tree = ast.parse(text)
+    assert not text.strip() or ast.get_docstring(tree), "a module says what it is for"
+    if relative(path) not in BROAD_EXCEPT_ALLOWED:
+        broad = [
+            node.lineno
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ExceptHandler)
+            and (
+                node.type is None
+                or (
+                    isinstance(node.type, ast.Name)
+                    and node.type.id in {"Exception", "BaseException"}
+                )
+            )
+        ]
+        assert broad == []
+
+
+def test_the_environment_is_read_in_one_place() -> None:
+    readers = [
+        relative(path) for path in MODULES if re.search(r"os\.(environ|getenv)", path.read_text())
+    ]
+    assert readers == ["settings.py"]
+
+
+def test_pins_name_no_registry() -> None:
+    lock = (ROOT / "requirements.lock").read_text()
+    assert "://" not in lock
+    assert "--hash=sha256:" in lock
+
+
+def test_lint_and_format() -> None:
+    ruff = Path(sys.executable).parent / "ruff"
+    for arguments in (["check"], ["format", "--check"]):
+        done = subprocess.run(
+            [ruff, *arguments, "."], cwd=ROOT, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout
+
+
+def test_types() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout

@@ -1,0 +1,82 @@
+"""Laws of the query parser: rendering loses nothing, and no text makes it fail in another way."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from omnigraph_core.errors import QuerySyntaxError
+from omnigraph_core.query import ast
+from omnigraph_core.query.parse import parse_queries
+from omnigraph_core.query.render import render_queries
+from tests.support.query_strategies import files
+
+QUERIES = Path(__file__).parent.parent / "fixtures" / "queries"
+SOURCES = [path.read_text() for path in sorted(QUERIES.glob("*.gq"))]
+TOKEN = re.compile(r'"[^"]*"|\$?\w+|\s+|.')
+INSERTED = (
+    ["{", "}", "(", ")", "[", "]", ",", ":", ";", ".", '"', "'", "#", "/*", "//", "$", "@", "\\"]
+    + ["=", "==", "<", "<>", "-", "*", "é", "\x00", "1.", "1e5", "9" * 700, "$_", "$X", "Person"]
+    + ["and", "or", "not", "in", "is", "null", "contains", "query", "match", "return", "distinct"]
+    + ["limit", "order", "optional", "having", "where", "set", "insert", "now()", "query q() {"]
+)
+
+
+@settings(
+    max_examples=1000,
+    phases=[Phase.generate],
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+@given(files)
+def test_parsing_what_is_rendered_gives_the_tree_back(file: ast.QueryFile) -> None:
+    text = render_queries(file)
+    again = parse_queries(text)
+    assert again == file
+    assert render_queries(again) == text
+
+
+@st.composite
+def mutated_sources(draw: st.DrawFn) -> str:
+    """A fixture's text with a few tokens removed, doubled, swapped or put in."""
+    tokens = TOKEN.findall(draw(st.sampled_from(SOURCES)))
+    start = draw(st.integers(0, max(0, len(tokens) - 150)))
+    tokens = tokens[start : start + 150]
+    for _ in range(draw(st.integers(1, 4))):
+        place = draw(st.integers(0, len(tokens) - 1))
+        kind = draw(st.sampled_from(["remove", "double", "swap", "insert", "replace", "cut"]))
+        if kind == "remove":
+            tokens[place] = ""
+        elif kind == "double":
+            tokens[place] *= 2
+        elif kind == "swap":
+            tokens[place], tokens[-place] = tokens[-place], tokens[place]
+        elif kind == "cut":
+            tokens[place] = tokens[place][: len(tokens[place]) // 2]
+        else:
+            word = draw(st.sampled_from(INSERTED))
+            tokens[place] = word if kind == "replace" else f"{word} {tokens[place]}"
+    return "".join(tokens)
+
+
+@settings(
+    max_examples=1500,
+    phases=[Phase.generate],
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+@given(mutated_sources() | st.text(max_size=60))
+def test_a_broken_text_is_refused_with_places_inside_it(text: str) -> None:
+    try:
+        file = parse_queries(text)
+    except QuerySyntaxError as refused:
+        assert refused.diagnostics
+        for found in refused.diagnostics:
+            assert found.code == "Q000"
+            assert 0 <= found.span.start <= len(text)
+            assert found.span.end <= len(text) + 1
+    else:
+        assert parse_queries(render_queries(file)) == file

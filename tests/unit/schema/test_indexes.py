@@ -1,0 +1,58 @@
+"""Physical indexes: one case per row of what declarations ask for."""
+
+from __future__ import annotations
+
+import pytest
+
+from omnigraph_core.schema.build import compile_schema
+from omnigraph_core.schema.indexes import IndexKind, IndexSpec, physical_indexes
+
+
+def declared(text: str) -> tuple[IndexSpec, ...]:
+    specs = physical_indexes(compile_schema(text).nodes["A"])
+    assert specs[0] == IndexSpec(("id",), IndexKind.BTREE)
+    return specs[1:]
+
+
+@pytest.mark.parametrize(
+    ("property", "kind"),
+    [
+        ("a: enum(x, y) @index", IndexKind.BTREE),
+        ("a: Date @index", IndexKind.BTREE),
+        ("a: DateTime? @index", IndexKind.BTREE),
+        ("a: U64 @index", IndexKind.BTREE),
+        ("a: F32 @index", IndexKind.BTREE),
+        ("a: Bool @index", IndexKind.BTREE),
+        ("a: I64 @key", IndexKind.BTREE),
+        ("a: String @index", IndexKind.INVERTED),
+        ("a: String @key", IndexKind.INVERTED),
+        ("a: Vector(3) @index", IndexKind.VECTOR),
+        ("a: String @index(a)", IndexKind.INVERTED),
+    ],
+)
+def test_one_column(property: str, kind: IndexKind) -> None:
+    assert declared(f"node A {{ {property} }}") == (IndexSpec(("a",), kind),)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "a: String b: I32 @index(a, b)",
+        "a: String b: I32 @key(a, b)",
+        "a: [String] @index(a)",
+        "a: String @unique",
+        "a: Blob?",
+    ],
+)
+def test_groups_that_no_index_serves(body: str) -> None:
+    assert declared(f"node A {{ {body} }}") == ()
+
+
+def test_a_column_declared_twice_is_indexed_once() -> None:
+    assert len(declared("node A { a: I32 @key @index @index(a) }")) == 1
+
+
+def test_edges_index_their_id_and_end_points_only() -> None:
+    catalog = compile_schema("node A {} edge B: A -> A { w: F64 @index @index(src) }")
+    specs = physical_indexes(catalog.edges["B"])
+    assert specs == tuple(IndexSpec((name,), IndexKind.BTREE) for name in ("id", "src", "dst"))
