@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
-from ulid import ULID
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -17,6 +15,8 @@ _FNV64_MASK: Final = 2**64 - 1
 
 def new_ulid() -> str:
     """A fresh ULID: 26 characters that sort by creation time."""
+    from ulid import ULID  # here because it loads slowly and compiling needs no ids
+
     return str(ULID())
 
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 ScalarValue: TypeAlias = str | int | float | bool | dt.date | dt.datetime
 Value: TypeAlias = ScalarValue | tuple["Value", ...] | None
 
+F32_OVERFLOW: Final = 2.0**128 - 2.0**103
+"""The least number that 32 bits would round to infinity."""
 JS_SAFE_INTEGER: Final = 2**53 - 1
 _EPOCH_DATE: Final = dt.date(1970, 1, 1)
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -194,6 +196,8 @@ def _float_from_json(value: object, type: PropType) -> float:
         raise ValueProblem(f"{value} is out of range for {type.scalar}") from problem
     if not math.isfinite(number):
         raise ValueProblem(f"expected a finite number, found {value}")
+    if type.scalar is not Scalar.F64 and abs(number) >= F32_OVERFLOW:
+        raise ValueProblem(f"{value} is out of range for {type.scalar}")
     return number
 
 

@@ -43,10 +43,6 @@ class Link:
             return self.right, self.right_type
         return self.left, self.left_type
 
-    @property
-    def ends(self) -> frozenset[str]:
-        return frozenset((self.left, self.right))
-
 
 def next_link(links: Iterable[Link], bound: Collection[str]) -> Link | None:
     """The link to walk next: one that only drops rows if there is one, else the first with an end.

@@ -10,7 +10,6 @@ from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING
 
-from omnigraph_core.ir.mentions import rename_condition
 from omnigraph_core.query.checked import (
     CheckedBinding,
     CheckedFilter,
@@ -18,6 +17,7 @@ from omnigraph_core.query.checked import (
     CheckedOptional,
     CheckedTraversal,
 )
+from omnigraph_core.query.mentions import rename_condition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -13,7 +13,6 @@ from omnigraph_core.errors import InvariantBroken
 from omnigraph_core.ir.links import Link, next_link, walk_link
 from omnigraph_core.ir.local_names import outer_names, rename_locals
 from omnigraph_core.ir.lower_mutation import lower_mutation
-from omnigraph_core.ir.mentions import mentions
 from omnigraph_core.ir.nodes import (
     Filter,
     NodeScan,
@@ -33,6 +32,7 @@ from omnigraph_core.query.checked import (
     CheckedOptional,
     CheckedTraversal,
 )
+from omnigraph_core.query.mentions import mentions
 from omnigraph_core.query.typed import IsNull, NodeValue
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ to exist if it is ill-formed; `QueryIR` checks its whole pipeline.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from omnigraph_core.errors import InvariantBroken
-from omnigraph_core.ir.mentions import iter_terms, mentions
+from omnigraph_core.query.mentions import iter_terms, mentions
 from omnigraph_core.query.typed import TARGET, Aggregate, ColumnValue, Constant, ParamValue
 
 if TYPE_CHECKING:
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from omnigraph_core.query.checked import CheckedParam, Direction
     from omnigraph_core.query.typed import EntityKind, TypedCondition, TypedExpr
     from omnigraph_core.types import PropType
+
+FRESH_MARK: Final = "#"
+"""In the name of every anonymous variable, and in no name that can be written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +192,7 @@ class QueryIR:
     limit: TypedExpr | None = None
     offset: TypedExpr | None = None
     node_types: tuple[tuple[str, str], ...] = field(default=())
-    """Every node variable a row of the pipeline has, with its type, sorted."""
+    """Every node variable the author named that a row has, with its type, sorted."""
 
     def __post_init__(self) -> None:
         bound = _walk(self.pipeline, frozenset())
@@ -202,8 +205,12 @@ class QueryIR:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """Every node and edge variable of a row, sorted: order ties break on their ids in turn."""
-        return tuple(sorted(variable for op in self.pipeline for variable in introduces(op)))
+        """Every node and edge variable of a row: order ties break on their ids in turn.
+
+        By name, those the author left anonymous last.
+        """
+        names = (variable for op in self.pipeline for variable in introduces(op))
+        return tuple(sorted(names, key=lambda name: (FRESH_MARK in name, name)))
 
     def _result_terms(self) -> tuple[TypedExpr | TypedCondition, ...]:
         columns = (column.expr for column in self.columns)

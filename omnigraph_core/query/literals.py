@@ -28,7 +28,7 @@ from omnigraph_core.types import (
     Scalar,
     scalars_compatible,
 )
-from omnigraph_core.values import ValueProblem, parse_date, parse_datetime
+from omnigraph_core.values import F32_OVERFLOW, ValueProblem, parse_date, parse_datetime
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -43,7 +43,6 @@ AnyLiteral: TypeAlias = Literal | TemporalLiteral | ListLiteral
 _LOWEST: Final = -(2**63)
 _HIGHEST_SIGNED: Final = 2**63 - 1
 _HIGHEST: Final = 2**64 - 1
-_LARGEST_F32: Final = 3.4028234663852886e38
 _EXAMPLES: Final = {
     Scalar.DATE: 'date("2026-01-31")',
     Scalar.DATETIME: 'datetime("2026-01-31T10:00:00Z")',
@@ -229,7 +228,7 @@ def _fit_number(ctx: Context, constant: Constant, type: PropType, span: Span) ->
     value = constant.value
     assert isinstance(value, int | float)
     if type.scalar.is_float:
-        if type.scalar is Scalar.F64 or abs(value) <= _LARGEST_F32:
+        if type.scalar is Scalar.F64 or abs(value) < F32_OVERFLOW:
             return Constant(float(value), type)
         ctx.report("T3", f"{value} is out of range for F32", span, hint="the property is an F32")
         return None

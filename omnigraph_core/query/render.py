@@ -53,7 +53,7 @@ def render_query(query: ast.Query) -> str:
 
 
 def _signature(query: ast.Query) -> list[str]:
-    params = [f"${param.name}: {render_type(param.type)}" for param in query.params]
+    params = [f"${param.name}: {_type(param.type)}" for param in query.params]
     line = f"query {query.name}({', '.join(params)})"
     if len(line) <= _WIDTH or not params:
         return [line]
@@ -61,8 +61,7 @@ def _signature(query: ast.Query) -> list[str]:
     return [f"query {query.name}(", *_indented([*(f"{item}," for item in most), last]), ")"]
 
 
-def render_type(type_: ast.TypeRef) -> str:
-    """A parameter type as written."""
+def _type(type_: ast.TypeRef) -> str:
     name = type_.name if type_.dimension is None else f"{type_.name}({type_.dimension})"
     return (f"[{name}]" if type_.is_list else name) + ("?" if type_.is_nullable else "")
 
@@ -123,7 +122,7 @@ def _clauses(clauses: Sequence[ast.Clause]) -> list[str]:
     return lines
 
 
-def _pattern(clause: ast.Clause) -> list[str]:
+def _pattern(clause: ast.Binding | ast.Traversal | ast.Negation | ast.OptionalMatch) -> list[str]:
     match clause:
         case ast.Binding():
             start = f"${clause.variable}: {clause.type_name}"
@@ -134,8 +133,6 @@ def _pattern(clause: ast.Clause) -> list[str]:
             return ["not {", *_indented(_clauses(clause.clauses)), "}"]
         case ast.OptionalMatch():
             return ["optional {", *_indented(_clauses(clause.clauses)), "}"]
-        case ast.Filter():
-            return [_filter(clause.condition)]
 
 
 def _traversal(traversal: ast.Traversal) -> str:

@@ -74,7 +74,6 @@ def _hint(
 
 
 _VAR: Final = r"\$\w+"
-_CHAINED: Final = "a comparison has two sides: write `a < b and b < c`"
 _EDGE: Final = "edges are written with a lower-case first letter: `NAME`"
 _NUMBER: Final = "numbers are written 12, -3 or 4.5: no exponent, digits on both sides of the point"
 _CYPHER: Final = (
@@ -138,7 +137,8 @@ _HINTS: Final = (
     # Blocks and their order
     _hint("a read ends in `return { … }`", after=r"\}", expected="RETURN"),
     _hint("conditions stand inside the `match` block", after=r"where(?!\w)", expected="RETURN"),
-    _hint("conditions stand inside the `match` block", after=r"where(?!\w)", expected="NOT"),
+    _hint("a condition is a clause of its own: drop `where`", before=r"(?<!\w)where",
+          expected="SYMBOL"),
     _hint("`order` comes before `limit` and `offset`", after=r"order(?!\w)", expected="RBRACE"),
     _hint("`having` comes before `order`, `limit` and `offset`", after=r"having(?!\w)",
           expected="RBRACE"),
@@ -154,14 +154,15 @@ _HINTS: Final = (
     _hint("`not` takes a block: `not { … }`", before=r"(?<!\w)not", expected="LBRACE"),
     _hint("what follows stands in braces: `{ … }`", expected="LBRACE",
           before=r"(?<!\w)(?:match|return|distinct|having|order|optional)"),
-    _hint("is the `}` of the block before it missing?", after=r"[{$0-9]",
+    _hint("is the `}` of the block before it missing?", after=r"[{$0-9]|distinct",
           before=r"(?<!\w)(?:return(?:\s+distinct)?|having|order|limit|offset)", expected="SYMBOL"),
     _hint("a `(` before it is not closed", after=r"[}\]]", expected="RPAR"),
     _hint("say which: `where name = $name`", expected="WHERE"),
     _hint("write `update Type set { … } where …`", expected="SET"),
     _hint("assignments stand in braces: `{ name: $name }`", before=r"(?<!\w)(?:insert\s+\w+|set)",
           expected="LBRACE"),
-    _hint("a value follows `:`, as in `name: $name`", after="=", expected="COLON", excluded="SYMBOL"),
+    _hint("a value follows `:`, as in `name: $name`", after="=", expected="COLON",
+          excluded="SYMBOL"),
     _hint("a statement names a type: `delete Person where name = $name`", expected="TYPE_NAME",
           before=r"(?<!\w)(?:insert|update|delete)"),
     # Clauses and conditions
@@ -171,14 +172,15 @@ _HINTS: Final = (
     _hint("write `not { $x.p in [1, 2] }`", after=r"not\s+(?:in|contains|starts_with)(?!\w)"),
     _hint("each comparison names both sides: `$x.p > 1 and $x.p < 5`",
           before=r"(?<!\w)(?:and|or)", after="[=<>!]"),
+    _hint("`not` stands only in `match`: turn the comparison round",
+          before=r"(?<!\w)(?:having\s*\{|where\s)[^{}]*(?<!\w)not(?:\s*\([^()]*)?"),
     _hint("`not { … }` is a clause of its own: leave out `and`, `or` and parentheses before it",
           before=r"(?<!\w)(?:and|or)\s+not(?:\s*\([^()]*)?"),
     _hint("`not` takes a block: `not { … }`", before=r"(?<!\w)not\s*\([^()]*"),
     _hint("a traversal is a clause of its own: leave out `and`, `or` and parentheses around it",
           before=rf"(?:(?<!\w)(?:and|or)|\()\s*{_VAR}", after=r"[a-z_<$]", expected="SYMBOL"),
-    _hint(_CHAINED, after="[=<>!]|(?:contains|starts_with|in|is)(?!\\w)", expected="AND",
-          excluded="SYMBOL"),
-    _hint(_CHAINED, before=r"(?<!\w)(?:contains|starts_with|in|is)", expected="SYMBOL"),
+    _hint("a comparison has two sides: write `a < b and b < c`", expected="AND", excluded="SYMBOL",
+          after=r"[=<>!]|(?:contains|starts_with|in|is)(?!\w)"),
     _hint("`in` takes a list or a list parameter: `in [1, 2]`", before=r"(?<!\w)in",
           expected="LSQB"),
     _hint("`is` stands only in `is null` and `is not null`; equality is `=`",

@@ -71,8 +71,10 @@ class TreeBuilder(Transformer[Token, ast.QueryFile]):
 
     def STRING(self, token: Lexeme) -> ast.Literal:
         if "\\" in token:
-            for span in bad_escapes(token, token.start_pos):
-                _report("unknown escape in a string", span, _ESCAPE_HINT)
+            start = token.start_pos
+            for span in bad_escapes(token, start):
+                escape = token[span.start - start : span.end - start]
+                _report(f"unknown escape `{escape}`", span, _ESCAPE_HINT)
         return ast.Literal(unescape(token), Span(token.start_pos, token.end_pos))
 
     def NUMBER(self, token: Lexeme) -> ast.Literal:
@@ -283,7 +285,7 @@ class TreeBuilder(Transformer[Token, ast.QueryFile]):
         return ast.Delete(type_name, where, Span(first.start_pos, where.span.end))
 
 
-_ESCAPE_HINT: Final = r"strings know \" \\ \n \r \t; write a backslash as \\"
+_ESCAPE_HINT: Final = r"escapes are \" \\ \n \r \t; write \\ for a backslash"
 _LIST_HINT: Final = "a list holds literals; pass other values as a list parameter"
 
 

@@ -8,9 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from omnigraph_core.diagnostics import Diagnostics, Name, did_you_mean
 from omnigraph_core.schema import ast
 from omnigraph_core.schema.type_names import is_unknown
@@ -159,6 +156,10 @@ def _unfit_for_key(type: PropType) -> str | None:
 
 def _regex_problem(pattern: str) -> str | None:
     """Why the engine that will run the pattern refuses it."""
+    # Here because Arrow loads slower than the compiler: only schemas with patterns wait for it.
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     try:
         pc.match_substring_regex(pa.array([""]), pattern)
     except pa.ArrowInvalid as problem:

@@ -5,7 +5,6 @@ Nothing is converted by guesswork: text is quoted, numbers fit, dates are ISO te
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING, Final
 
 from omnigraph_core.schema.ast import Argument, ArgumentKind
@@ -73,18 +72,8 @@ def _read_scalar(argument: Argument, type: PropType) -> Value:
     if argument.kind not in kinds:
         raise ValueProblem(f"expected {wanted}, found {_found(argument)}")
     if type.scalar.is_float:
-        return _read_float(argument.text, type)
+        return from_json(float(argument.text), type)
     return from_json(_json_form(argument), type)
-
-
-def _read_float(text: str, type: PropType) -> Value:
-    value = from_json(float(text), type)
-    if type.scalar is Scalar.F32:
-        try:
-            struct.pack("<f", value)
-        except OverflowError as problem:
-            raise ValueProblem(f"{text} is out of range for F32") from problem
-    return value
 
 
 def _json_form(argument: Argument) -> str | bool:

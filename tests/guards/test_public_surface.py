@@ -13,6 +13,16 @@ SURFACE = {
     "omnigraph_core.schema.render": {"render_schema"},
     "omnigraph_core.schema.arrow": {"arrow_type", "edge_schema", "node_schema"},
     "omnigraph_core.schema.indexes": {"IndexKind", "IndexSpec", "physical_indexes"},
+    "omnigraph_core.schema.document": {
+        "ConstraintKind", "DocumentConstraint", "DocumentEdge", "DocumentInterface", "DocumentNode",
+        "DocumentProperty", "DocumentType", "IR_VERSION", "Reference", "SatisfiedProperty",
+        "SchemaDocument", "build_document", "catalog_from_document", "document_from_json",
+        "document_to_json", "render_document", "schema_hash", "shape_hash",
+    },
+    "omnigraph_core.schema.migrate": {
+        "DataWork", "DropMode", "MIGRATION_CODES", "MigrationCode", "MigrationPlan", "Step",
+        "StepKind", "Tier", "TypeKind", "UnsupportedChange", "plan_migration",
+    },
     "omnigraph_core.query.parse": {"parse_queries"},
     "omnigraph_core.query.render": {
         "render_condition", "render_expr", "render_queries", "render_query",
@@ -24,18 +34,22 @@ SURFACE = {
         "Finding", "LintReport", "QueryResult", "SchemaSource", "lint_queries",
     },
     "omnigraph_core.query.params": {"coerce_params"},
-    "omnigraph_core.query.descriptor": {"ResultColumn", "ResultKind", "describe_columns"},
-    "omnigraph_core.query.operation": {"Operation", "describe_operation"},
-    "omnigraph_core.ir.compile": {"CompiledQuery", "compile_file", "compile_one"},
-    "omnigraph_core.ir.lower": {"lower_query"},
-    "omnigraph_core.ir.explain": {"explain"},
+    "omnigraph_core.query.descriptor": {"ResultColumn", "ValueKind", "describe_columns"},
+    "omnigraph_core.query.operation": {"Operation", "TypeUse", "describe_operation"},
+    "omnigraph_core.ir.compile": {
+        "CompiledQuery", "compile_checked", "compile_file", "compile_one",
+    },
+    "omnigraph_core.ir.lower": {"lower_match", "lower_query"},
+    "omnigraph_core.ir.explain": {
+        "explain", "explain_condition", "explain_expr", "explain_pipeline",
+    },
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", SURFACE)
 def test_public_names(name: str) -> None:
     module = importlib.import_module(name)
-    own = {
+    own = set(getattr(module, "__all__", ())) or {
         key
         for key, value in vars(module).items()
         if not key.startswith("_")

@@ -19,7 +19,7 @@ def table(page: str, heading: str) -> dict[str, tuple[str, ...]]:
     text = (REFERENCE / page).read_text()
     section = re.split(r"^## ", text.split(f"## {heading}\n", 1)[1], flags=re.MULTILINE)[0]
     rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("|")]
-    cells = [tuple(cell.strip().strip("`") for cell in row) for row in rows[2:]]
+    cells = [tuple(re.sub(r"^`([^`]*)`$", r"\1", cell.strip()) for cell in row) for row in rows[2:]]
     return {row[0]: row[1:] for row in cells}
 
 

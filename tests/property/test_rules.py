@@ -16,13 +16,14 @@ from omnigraph_core.query.typed import Constant, PropertyValue
 from omnigraph_core.types import I64, STRING
 from tests.support.denotation import matches
 from tests.support.match_strategies import AGES, PARAM, graphs, match_clauses
-from tests.support.oracle import NOW, Given, OracleGraph, Row, run, solutions
+from tests.support.oracle import NOW, Given, Row, run, solutions
 from tests.support.people import people_catalog
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from omnigraph_core.query.checked import CheckedClause
+    from tests.support.oracle_graph import OracleGraph
 
 Clauses = tuple["CheckedClause", ...]
 parameter = st.sampled_from((None, *AGES))

@@ -16,7 +16,8 @@ from omnigraph_core.query.checked import (
     CheckedOptional,
     CheckedTraversal,
 )
-from tests.support.oracle import Edge, Given, Node, OracleGraph, Row, iter_rows
+from tests.support.oracle import Given, Row, iter_rows
+from tests.support.oracle_graph import Edge, Node, OracleGraph
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

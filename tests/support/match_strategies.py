@@ -34,7 +34,7 @@ from omnigraph_core.query.typed import (
     TypedOp,
 )
 from omnigraph_core.types import DATE, I64, STRING, PropType, Scalar
-from tests.support.oracle import OracleGraph
+from tests.support.oracle_graph import OracleGraph
 from tests.support.people import company, knows, people_catalog, person, works_at
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from omnigraph_core.ir.nodes import (
     AntiJoin,
@@ -21,7 +21,6 @@ from omnigraph_core.ir.nodes import (
     Pipeline,
     QueryIR,
 )
-from omnigraph_core.query.checked import Direction
 from omnigraph_core.query.typed import (
     Aggregate,
     AggregateFunction,
@@ -42,91 +41,14 @@ from omnigraph_core.query.typed import (
     TypedOp,
 )
 from omnigraph_core.values import Value
-
-if TYPE_CHECKING:
-    from omnigraph_core.schema.catalog import Catalog
+from tests.support.oracle_graph import Edge, Node, OracleGraph
 
 NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
-
-
-@dataclass(frozen=True)
-class Node:
-    """A stored node; two nodes are the same if type and id are."""
-
-    type: str
-    id: str
-    properties: Mapping[str, Value] = field(default_factory=dict, compare=False)
-
-    def get(self, name: str) -> Value:
-        return self.id if name == "id" else self.properties.get(name)
-
-
-@dataclass(frozen=True)
-class Edge:
-    """A stored edge; `src` and `dst` are ids of the edge type's source and target nodes."""
-
-    type: str
-    id: str
-    src: str
-    dst: str
-    properties: Mapping[str, Value] = field(default_factory=dict, compare=False)
-
-    def get(self, name: str) -> Value:
-        implicit = {"id": self.id, "src": self.src, "dst": self.dst}
-        return implicit[name] if name in implicit else self.properties.get(name)
 
 
 Row: TypeAlias = Mapping[str, Node | Edge | None]
 Cell: TypeAlias = Value | Mapping[str, Value]
 """A result value; a node is shown as a mapping of its id and properties."""
-
-
-class OracleGraph:
-    """Nodes and edges by type; an edge whose end is missing is stored but never followed."""
-
-    def __init__(self, catalog: Catalog, nodes: Iterable[Node], edges: Iterable[Edge] = ()) -> None:
-        self.catalog = catalog
-        self.nodes: dict[str, dict[str, Node]] = {name: {} for name in catalog.nodes}
-        for node in nodes:
-            self.nodes[node.type][node.id] = node
-        self.edges: dict[str, list[Edge]] = {name: [] for name in catalog.edges}
-        for edge in edges:
-            self.edges[edge.type].append(edge)
-
-        self._hops: dict[tuple[str, Direction], list[tuple[Node, Node, Edge]]] = {}
-
-    def hops(self, edge_type: str, direction: Direction) -> list[tuple[Node, Node, Edge]]:
-        """(from, to, edge) for each way the stored edges may be followed; a self-loop once."""
-        key = (edge_type, direction)
-        if key not in self._hops:
-            self._hops[key] = list(self._iter_hops(edge_type, direction))
-        return self._hops[key]
-
-    def _iter_hops(self, edge_type: str, direction: Direction) -> Iterator[tuple[Node, Node, Edge]]:
-        declared = self.catalog.edges[edge_type]
-        for edge in self.edges[edge_type]:
-            src = self.nodes[declared.source].get(edge.src)
-            dst = self.nodes[declared.target].get(edge.dst)
-            if src is None or dst is None:
-                continue
-            if direction in (Direction.OUT, Direction.BOTH):
-                yield src, dst, edge
-            if direction is Direction.IN or (direction is Direction.BOTH and src != dst):
-                yield dst, src, edge
-
-    def reached(
-        self, start: Node, edge_type: str, direction: Direction, minimum: int, maximum: int
-    ) -> set[Node]:
-        """Nodes whose shortest distance is within the hops; the start only through a self-loop."""
-        hops = [(near, far) for near, far, _ in self.hops(edge_type, direction)]
-        found = {start} if minimum == 1 and (start, start) in hops else set[Node]()
-        seen, frontier = {start}, {start}
-        for distance in range(1, maximum + 1):
-            frontier = {far for near, far in hops if near in frontier} - seen
-            seen |= frontier
-            if distance >= minimum:
-                found |= frontier
-        return found
 
 
 @dataclass(frozen=True)

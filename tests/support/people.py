@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from omnigraph_core.schema.build import compile_schema
 from omnigraph_core.values import from_json
-from tests.support.oracle import Edge, Node, OracleGraph
+from tests.support.oracle_graph import Edge, Node, OracleGraph
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

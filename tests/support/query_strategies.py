@@ -1,6 +1,6 @@
 """Query ASTs that the parser can produce, for laws over rendering and parsing.
 
-What no text parses to is left out here and named where it is: `true` as a name, an edge called `not`.
+What no text parses to is left out where it would arise: `true` as a word, an edge called `not`.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from omnigraph_core.diagnostics import Name
 from omnigraph_core.query import ast
 from omnigraph_core.types import Scalar
 
-KEYWORDS = (
-    ["query", "match", "return", "distinct", "having", "order", "limit", "offset", "as", "asc"]
-    + ["desc", "not", "optional", "and", "or", "in", "is", "null", "contains", "starts_with"]
-    + ["insert", "update", "delete", "set", "where", "now", "date", "datetime", "from", "to"]
-)
+KEYWORDS = [
+    "query", "match", "return", "distinct", "having", "order", "limit", "offset", "as", "asc",
+    "desc", "not", "optional", "and", "or", "in", "is", "null", "contains", "starts_with",
+    "insert", "update", "delete", "set", "where", "now", "date", "datetime", "from", "to",
+]  # fmt: skip
 
 idents = st.one_of(
     st.sampled_from(["a", "name", "_", "_x1", "createdAt", "true", "false", "trueish", "notable"]),

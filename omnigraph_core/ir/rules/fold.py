@@ -59,8 +59,9 @@ def fold_constants(ir: QueryIR, context: RuleContext) -> QueryIR:
       scan $p: Part where $p.age = 3
     """
     ir = rewrite_levels(ir, _fold_level)
-    having = tuple(dict.fromkeys(map(fold_condition, ir.having)))
-    return replace(ir, having=tuple(condition for condition in having if condition != TRUE))
+    folded = dict.fromkeys(map(fold_condition, ir.having))
+    having = tuple(condition for condition in folded if condition != TRUE)
+    return ir if having == ir.having else replace(ir, having=having)
 
 
 def _fold_level(pipeline: Pipeline) -> Pipeline:

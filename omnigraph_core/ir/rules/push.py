@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from omnigraph_core.ir.mentions import mentions
 from omnigraph_core.ir.nodes import Expand, Filter, NodeScan, introduces
 from omnigraph_core.ir.rules.levels import RuleContext, rewrite_levels
+from omnigraph_core.query.mentions import mentions
 
 if TYPE_CHECKING:
     from omnigraph_core.ir.nodes import Op, Pipeline, QueryIR

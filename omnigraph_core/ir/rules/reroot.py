@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from omnigraph_core.ir.links import Link, next_link, walk_link
-from omnigraph_core.ir.mentions import mentions
 from omnigraph_core.ir.nodes import Expand, Filter, NodeScan, OptionalJoin, introduces
 from omnigraph_core.ir.rules.levels import RuleContext, rewrite_levels
+from omnigraph_core.query.mentions import mentions
 from omnigraph_core.query.typed import Compare, IsIn, PropertyValue, TypedOp
 
 if TYPE_CHECKING:

@@ -33,7 +33,8 @@ def split_conjunctions(ir: QueryIR, context: RuleContext) -> QueryIR:
       filter $p.age < 9
     """
     ir = rewrite_levels(ir, _split_level)
-    return replace(ir, having=_split(ir.having))
+    having = _split(ir.having)
+    return ir if having == ir.having else replace(ir, having=having)
 
 
 def _split_level(pipeline: Pipeline) -> Pipeline:

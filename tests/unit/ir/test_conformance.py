@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -16,11 +17,16 @@ from omnigraph_core.ir.compile import compile_one
 from omnigraph_core.ir.explain import explain
 from omnigraph_core.ir.lower import lower_query
 from omnigraph_core.ir.nodes import QueryIR
+from omnigraph_core.query.checked import CheckedRead
 from omnigraph_core.query.params import coerce_params
 from omnigraph_core.values import Value, to_json
 from tests.support.corpus import Case, check_case, load_cases
-from tests.support.oracle import Cell, OracleGraph, run
+from tests.support.denotation import matches
+from tests.support.oracle import NOW, Cell, Given, run, solutions
 from tests.support.people import graph_from_records, people_catalog, people_graph
+
+if TYPE_CHECKING:
+    from tests.support.oracle_graph import OracleGraph
 
 CASES = load_cases("conformance")
 
@@ -42,8 +48,11 @@ def test_means(case: Case) -> None:
     assert isinstance(compiled.ir, QueryIR)
     graph, given = _graph_and_params(case.sections[0])
     params = coerce_params(compiled.checked.params, given)
+    assert isinstance(compiled.checked.body, CheckedRead)
+    matched = matches(compiled.checked.body.clauses, {}, Given(graph, params, NOW))
     expected = [json.loads(line) for line in case.sections[2].splitlines()]
     for ir in (lowered, compiled.ir):
+        assert len(solutions(ir, graph, params)) == len(matched)
         rows = [{name: _json(cell) for name, cell in row.items()} for row in run(ir, graph, params)]
         if ir.order_by:
             assert rows == expected
