@@ -18,6 +18,7 @@ help: ## list the targets
 install: $(READY) ## make the environment and install the pinned packages
 
 $(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11 ...")'
 	$(PYTHON) -m venv .venv
 	$(UV) --version >/dev/null 2>&1 || $(BIN)/python -m pip install --quiet uv==$(UV_VERSION)
 	$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements.lock
@@ -45,7 +46,7 @@ types: $(READY) ## mypy, strict
 	$(BIN)/mypy
 
 layers: $(READY) ## who may import whom
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-logo
 
 test: $(READY) ## the whole suite
 	$(BIN)/pytest -n $(WORKERS) --cov --cov-report=term
@@ -53,7 +54,7 @@ test: $(READY) ## the whole suite
 test-property: $(READY) ## the laws, with ten times the examples
 	HYPOTHESIS_PROFILE=long $(BIN)/pytest tests/property
 
-docs-check: $(READY) ## every snippet of the docs
+docs-check: $(READY) ## every snippet of the docs, and the guards
 	$(BIN)/pytest tests/docs tests/guards
 
 bench: $(READY) ## compile-speed ratios

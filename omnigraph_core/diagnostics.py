@@ -36,6 +36,8 @@ class Span:
 
 
 NO_SPAN = Span(0, 0)
+_SHOWN = 240
+"""Characters of a source line that a report shows at most."""
 
 
 class Name(str):
@@ -104,10 +106,9 @@ class Diagnostic:
             f"{self.file}:{self.line}:{self.column}: {self.severity} {self.code}: {self.message}"
         ]
         if self.line_text.strip():
-            shown = self.line_text.replace("\t", " ")
-            room = max(1, len(shown) - self.column + 1)
-            width = max(1, min(self.span.end - self.span.start, room))
-            rows += [f"  {shown}", f"  {' ' * (self.column - 1)}{'^' * width}"]
+            shown, column = _window(self.line_text, self.column - 1)
+            width = max(1, min(self.span.end - self.span.start, len(shown) - column))
+            rows += [f"  {shown}", f"  {' ' * column}{'^' * width}"]
         if self.hint:
             rows.append(f"  hint: {self.hint}")
         return "\n".join(rows)
@@ -124,6 +125,19 @@ class Diagnostic:
             "span": {"start": self.span.start, "end": self.span.end},
             "hint": self.hint,
         }
+
+
+def _window(line: str, column: int) -> tuple[str, int]:
+    """The part of a line to show and where a column stands in it.
+
+    Every character takes one cell, so that the caret stays under its place; a line from a file
+    without line ends is cut around the caret.
+    """
+    start = 0 if len(line) <= _SHOWN else max(0, column - _SHOWN // 2)
+    part = line[start : start + _SHOWN]
+    cells = "".join(char if char.isprintable() else " " if char == "\t" else "·" for char in part)
+    before, after = "…" if start else "", "…" if start + _SHOWN < len(line) else ""
+    return f"{before}{cells}{after}", column - start + len(before)
 
 
 def diagnose(

@@ -75,7 +75,8 @@ def declare(name: str, about: str) -> Failpoint:
         raise InvariantBroken(f"failpoint {name} is declared once")
     point = Failpoint(name, about)
     _declared[name] = point
-    point._armed = _plans(FAILPOINTS.read()).get(name)
+    if plan := FAILPOINTS.read().get(name):
+        point._armed = _parse_plan(plan)
     return point
 
 
@@ -103,18 +104,11 @@ def arm(name: str, plan: str) -> Iterator[None]:
         point._armed = None
 
 
-def _plans(text: str) -> dict[str, _Armed]:
-    plans = {}
-    for part in filter(None, (piece.strip() for piece in text.split(";"))):
-        name, _, plan = part.partition("=")
-        plans[name.strip()] = _parse_plan(plan.strip())
-    return plans
-
-
 def _parse_plan(plan: str) -> _Armed:
     found = _PLAN.fullmatch(plan)
     if not found:
-        raise ConfigError(f"malformed failpoint plan {plan!r}", hint=FAILPOINTS.about)
+        message = f"malformed plan {plan!r} for a failpoint"
+        raise ConfigError(message, hint=f"{FAILPOINTS.name}: {FAILPOINTS.about}")
     action = FailAction(found["action"].partition("(")[0])
     times = int(found["times"]) if found["times"] else None
     return _Armed(action, int(found["ms"] or 0), times)

@@ -51,14 +51,25 @@ class Constant(Generic[T]):
     about: str
 
 
-FAILPOINTS: Final = Setting(
+def _pairs(text: str) -> dict[str, str]:
+    """`name=value; other=value` as a mapping."""
+    pairs = {}
+    for part in filter(None, (piece.strip() for piece in text.split(";"))):
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        if not (name and equals and value):
+            raise ValueError(f"expected name=value, found {part!r}")
+        pairs[name] = value
+    return pairs
+
+
+FAILPOINTS: Final[Setting[Mapping[str, str]]] = Setting(
     "OMNIGRAPH_FAILPOINTS",
-    default="",
-    parse=str,
+    default={},
+    parse=_pairs,
     about="Arms failpoints for fault tests: `name=crash; other=error*2; third=sleep(50)`.",
 )
 
-SETTINGS: Final[tuple[Setting[str], ...]] = (FAILPOINTS,)
+SETTINGS: Final[tuple[Setting[Mapping[str, str]], ...]] = (FAILPOINTS,)
 
 RESERVED_PARAMETER: Final = Constant(
     "reserved_parameter",

@@ -11,13 +11,15 @@ if TYPE_CHECKING:
 
 
 def read_text(path: Path, *, what: str) -> str:
-    """The UTF-8 text of a file.
+    """The UTF-8 text of a file, without a byte order mark.
+
+    Line ends stay as they are: translated ones would shift the offsets of every diagnostic.
 
     Raises:
         ConfigError: missing, unreadable, or not UTF-8.
     """
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_bytes().decode("utf-8-sig")
     except OSError as problem:
         raise ConfigError(f"cannot read {what} {path}: {problem.strerror}") from problem
     except UnicodeDecodeError as problem:

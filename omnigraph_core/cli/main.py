@@ -6,7 +6,9 @@ keeps its traceback.
 
 from __future__ import annotations
 
+import os
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -33,6 +35,18 @@ def main() -> None:
     except OmnigraphError as refused:
         sys.stderr.write(f"error: {refused}\n")
         sys.exit(1)
+    except OSError as problem:
+        if problem.filename is not None:
+            raise  # reading is translated where it happens, so this one is a bug
+        _discard_output()
+        sys.stderr.write(f"error: cannot write the output: {problem.strerror}\n")
+        sys.exit(1)
+
+
+def _discard_output() -> None:
+    """Let what stdout still holds go nowhere: Python would try, fail and complain at exit."""
+    with Path(os.devnull).open("wb") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 def _show_version(is_asked: bool) -> None:

@@ -12,6 +12,7 @@ from omnigraph_core.diagnostics import Source
 from omnigraph_core.ir.lower import lower_query
 from omnigraph_core.ir.nodes import QueryIR
 from omnigraph_core.ir.rules import optimize
+from omnigraph_core.query.ast import QueryFile
 from omnigraph_core.query.check import check_queries, check_query, select_query
 from omnigraph_core.query.checked import CheckedRead
 from omnigraph_core.query.descriptor import describe_columns
@@ -48,14 +49,19 @@ def compile_one(
 ) -> CompiledQuery:
     """One query of a text; the name may be left out when there is only one.
 
-    The whole text must parse, but only the chosen query is checked.
+    The whole text must parse and the name must be unique in it, but only the chosen query is
+    checked.
 
     Raises:
         CompileError: every problem of that query.
         QueryNotFound: no query of that name, or several to choose from and no name.
     """
-    query = select_query(parse_queries(text, name), query_name)
-    return compile_checked(check_query(query, catalog, Source(text, name)), catalog)
+    file, source = parse_queries(text, name), Source(text, name)
+    query = select_query(file, query_name)
+    namesakes = tuple(other for other in file.queries if other.name == query.name)
+    if len(namesakes) > 1:
+        check_queries(QueryFile(namesakes), catalog, source).require()
+    return compile_checked(check_query(query, catalog, source), catalog)
 
 
 def compile_checked(checked: CheckedQuery, catalog: Catalog) -> CompiledQuery:

@@ -95,7 +95,7 @@ class _Block:
         self.scans: list[CheckedBinding] = []
         self.conditions: dict[str, tuple[TypedCondition, ...]] = {}
         self.links: list[Link] = []
-        self.filters: list[TypedCondition] = []
+        self.filters: list[tuple[TypedCondition, frozenset[str]]] = []
         self.negations: list[CheckedNegation] = []
         self.optionals: list[CheckedOptional] = []
         for clause in clauses:
@@ -108,7 +108,7 @@ class _Block:
             case CheckedTraversal():
                 self.links.append(_link(clause))
             case CheckedFilter(condition=condition):
-                self.filters.append(condition)
+                self._wait_for(condition)
             case CheckedNegation():
                 self.negations.append(clause)
             case CheckedOptional():
@@ -127,8 +127,13 @@ class _Block:
         is_nullable = variable in self.nullable
         if is_nullable or (variable in self.bound and not binding.conditions):
             node = NodeValue(variable, binding.type_name, is_nullable)
-            self.filters.append(IsNull(node, is_negated=True))
-        self.filters.extend(binding.conditions)
+            self._wait_for(IsNull(node, is_negated=True))
+        for condition in binding.conditions:
+            self._wait_for(condition)
+
+    def _wait_for(self, condition: TypedCondition) -> None:
+        """Keep a condition for when its variables are bound; they are looked up only once."""
+        self.filters.append((condition, mentions(condition)))
 
     def lower(self) -> Pipeline:
         self._emit_filters()
@@ -158,11 +163,11 @@ class _Block:
 
     def _emit_filters(self) -> None:
         waiting = []
-        for condition in self.filters:
-            if mentions(condition) <= self.bound:
+        for condition, names in self.filters:
+            if names <= self.bound:
                 self._emit(Filter(condition))
             else:
-                waiting.append(condition)
+                waiting.append((condition, names))
         self.filters = waiting
 
     def _emit_negations(self) -> None:

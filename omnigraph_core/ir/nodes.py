@@ -192,7 +192,7 @@ class QueryIR:
     limit: TypedExpr | None = None
     offset: TypedExpr | None = None
     node_types: tuple[tuple[str, str], ...] = field(default=())
-    """Every node variable the author named that a row has, with its type, sorted."""
+    """Every node variable a row has with its type, sorted; those left anonymous too."""
 
     def __post_init__(self) -> None:
         bound = _walk(self.pipeline, frozenset())

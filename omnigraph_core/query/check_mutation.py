@@ -258,6 +258,7 @@ def _where_property(ctx: Context, target: _Target, word: Name) -> PropertyValue 
         return None
     name, type = column
     if type.is_blob:
-        ctx.report("T11", f"`{word}` is a Blob and cannot be compared", word.span)
+        message = f"`{word}` is a Blob and cannot be compared"
+        ctx.report("T11", message, word.span, hint="compare another property")
         return None
     return PropertyValue(TARGET, name, type)

@@ -137,7 +137,10 @@ def _call_key(
     if value is None or not _is_orderable(ctx, key, value):
         return None
     if result.is_distinct:
-        return _in_result(ctx, result, key, value)
+        column = _in_result(ctx, result, key, value)
+        # Best first is not the greatest value first: a distance is best when it is least.
+        is_rank = _kind(call) is FunctionKind.RANK
+        return value if is_rank and column is not None else column
     return (result.column_of(value) or value) if result.is_grouped else value
 
 

@@ -82,7 +82,7 @@ def _vector(ctx: Context, ref: TypeRef) -> PropType | None:
         return None
     if not 1 <= ref.dimension <= MAX_VECTOR_DIMENSION:
         message = f"a vector has between 1 and {MAX_VECTOR_DIMENSION} dimensions"
-        ctx.report("T30", message, ref.span)
+        ctx.report("T30", message, ref.span, hint="write the dimension of the property")
         return None
     return PropType(Scalar.VECTOR, dimension=ref.dimension, is_nullable=ref.is_nullable)
 

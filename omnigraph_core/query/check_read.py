@@ -187,7 +187,8 @@ def _row_count(ctx: Context, written: Literal | Variable | None, word: str) -> T
     if isinstance(written, Literal):
         if isinstance(written.value, int) and not isinstance(written.value, bool):
             return _constant_count(ctx, written, written.value, word)
-        ctx.report("T43", f"{word} is a whole number", written.span)
+        message = f"{word} is a whole number"
+        ctx.report("T43", message, written.span, hint=f"write `{word} 10`")
         return None
     if written.name not in ctx.params:
         hint = f"declare a parameter, like `${word}: I64`"

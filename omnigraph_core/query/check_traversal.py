@@ -36,7 +36,10 @@ def check_traversal(
         _report_edge(ctx, written.edge)
     are_usable = _is_end(ctx, scope, written.left) & _is_end(ctx, scope, written.right)
     types = (_end_type(scope, written.left, declared), _end_type(scope, written.right, declared))
-    direction = _direction(ctx, written, edge, types) if edge is not None else None
+    is_sound = are_usable and not _has_unknown_end(scope, written, declared)
+    direction = None
+    if edge is not None:
+        direction = _direction(ctx, written, edge, types, are_ends_sound=is_sound)
     left, right = _bind_ends(ctx, scope, written, _expected(edge, direction, types))
     edge_variable = _bind_edge(ctx, scope, written, edge)
     hops = _hops(ctx, written)
@@ -108,8 +111,24 @@ def _end_type(scope: Scope, name: Name, declared: Mapping[str, str | None]) -> s
     return bound.type_name if bound.kind is EntityKind.NODE else None
 
 
+def _has_unknown_end(scope: Scope, written: Traversal, declared: Mapping[str, str | None]) -> bool:
+    """Whether a mistake in another clause keeps the type of an end from being known."""
+    for name in (written.left, written.right):
+        if name == ANONYMOUS:
+            continue
+        bound = scope.find(name)
+        if (bound.type_name if bound is not None else declared.get(name, "")) is None:
+            return True
+    return False
+
+
 def _direction(
-    ctx: Context, written: Traversal, edge: EdgeType, types: tuple[str | None, str | None]
+    ctx: Context,
+    written: Traversal,
+    edge: EdgeType,
+    types: tuple[str | None, str | None],
+    *,
+    are_ends_sound: bool,
 ) -> Direction | None:
     left, right = types
     if written.is_undirected:
@@ -125,7 +144,10 @@ def _direction(
             return direction if fits else _report_end(ctx, written.right, right, edge)
     if left is not None:
         return _report_end(ctx, written.left, left, edge)
-    return Direction.OUT if right is None else _report_end(ctx, written.right, right, edge)
+    if right is not None:
+        return _report_end(ctx, written.right, right, edge)
+    # After a mistake at an end nothing tells which way the edge was meant.
+    return Direction.OUT if are_ends_sound or edge.source == edge.target else None
 
 
 def _undirected(

@@ -131,7 +131,7 @@ def _is_plain(ctx: Context, expr: Expr, type: PropType) -> bool:
     """Whether a value is a single comparable scalar."""
     if not (type.is_list or type.is_vector or type.is_blob):
         return True
-    hint = "rank vectors with `nearest`" if type.is_vector else None
+    hint = "rank vectors with `nearest`" if type.is_vector else "compare another property"
     if type.is_list:
         hint = "ask for a member with `contains`, or write the list after `in`"
     kind = "a list" if type.is_list else "a vector" if type.is_vector else "a Blob"
@@ -213,7 +213,7 @@ def _starts_with(
     for expr, (_, type) in ((written.left, left), (written.right, right)):
         if not type.is_string:
             message = f"`starts_with` compares Strings, {ctx.written(expr.span)} is {type}"
-            ctx.report("T7", message, expr.span)
+            ctx.report("T7", message, expr.span, hint="compare other types with `=` or `<`")
     return None
 
 

@@ -65,7 +65,7 @@ def find_function(ctx: Context, call: Call, place: Place) -> Function | None:
     function = FUNCTIONS.get(call.function)
     if function is None:
         message = f"unknown function `{call.function}`"
-        hint = did_you_mean(call.function, FUNCTIONS)
+        hint = did_you_mean(call.function, FUNCTIONS) or f"functions are {', '.join(FUNCTIONS)}"
         ctx.report("T44", message, call.function.span, hint=hint)
         return None
     if place not in function.places:

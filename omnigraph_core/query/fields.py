@@ -16,9 +16,9 @@ from omnigraph_core.query.literals import (
     check_literal,
     fit_assignment,
     fit_vector,
+    form_hint,
     is_allowed,
     meet,
-    temporal_hint,
 )
 from omnigraph_core.query.operands import check_param
 from omnigraph_core.query.typed import (
@@ -105,7 +105,8 @@ def check_declared(
         return check_param(ctx, variable.name)
     if ctx.is_first("T14", variable.name):
         near = did_you_mean(f"${variable.name}", [f"${name}" for name in ctx.params])
-        hint = near or f"declare it: `${variable.name}: {_declaration(type or STRING)}`"
+        wanted = f": `${variable.name}: {_declaration(type)}`" if type is not None else ""
+        hint = near or f"declare it{wanted or ' as a parameter'}"
         message = f"`${variable.name}` is not a declared parameter"
         ctx.report("T14", message, variable.span, hint=hint)
     return None
@@ -140,7 +141,7 @@ def _fit_literal(ctx: Context, value: Constant, type: PropType, written: Expr) -
         ctx.report("T3", f"expected one {type.scalar}, found a list", span, hint=way)
         return None
     if not scalars_compatible(value.type.scalar, type.scalar):
-        hint = temporal_hint(value.type.scalar, type.scalar)
+        hint = form_hint(type.scalar)
         ctx.report("T3", f"expected {type.element}, found {value.type}", span, hint=hint)
         return None
     return meet(value, type) if is_allowed(ctx, value, type, written) else None
@@ -159,7 +160,7 @@ def _can_store(given: PropType, type: PropType) -> bool:
 
 def _report_unfit(ctx: Context, value: GivenValue, type: PropType, span: Span) -> None:
     wanted = type.nullable(is_nullable=False)
-    hint = None
+    hint = "`now()` fits a DateTime only"
     if isinstance(value, ParamValue):
         hint = f"declare it: `${value.name}: {_declaration(type)}`"
     elif value.type == DATETIME and type.scalar is Scalar.DATE:

@@ -174,11 +174,24 @@ def fit_vector(ctx: Context, constant: Constant, type: PropType, written: Expr) 
     numbers = constant.value
     if not isinstance(numbers, tuple) or (numbers and not constant.type.scalar.is_numeric):
         return _misfit(ctx, constant, type, span, hint="write its numbers, like [0.1, 0.2]")
+    return vector_of(ctx, numbers, type, span, "T3")
+
+
+def vector_of(
+    ctx: Context, numbers: tuple[Value, ...], type: PropType, span: Span, code: str
+) -> Constant | None:
+    """Numbers as a vector: as many as it has dimensions, each within the range of F32."""
     if len(numbers) != type.dimension:
         message = f"expected {type.dimension} numbers, found {len(numbers)}"
-        ctx.report("T3", message, span)
+        ctx.report(code, message, span)
         return None
-    return Constant(tuple(_as_float(n) for n in numbers), type.nullable(is_nullable=False))
+    fitted = tuple(_as_float(number) for number in numbers)
+    for number in fitted:
+        if abs(number) >= F32_OVERFLOW:
+            message = f"{number} is out of range for F32"
+            ctx.report(code, message, span, hint="the numbers of a vector are F32")
+            return None
+    return Constant(fitted, type.nullable(is_nullable=False))
 
 
 def fit_assignment(
@@ -216,7 +229,7 @@ def _fit_scalar(ctx: Context, constant: Constant, type: PropType, span: Span) ->
     if wanted is Scalar.BLOB and mine is Scalar.STRING:
         return Constant(constant.value, target)
     if not scalars_compatible(mine, wanted):
-        return _misfit(ctx, constant, type, span, hint=temporal_hint(mine, wanted))
+        return _misfit(ctx, constant, type, span, hint=form_hint(wanted))
     if type.is_enum and not is_allowed(ctx, constant, type, Literal(str(constant.value), span)):
         return None
     if wanted.is_numeric:
@@ -249,6 +262,19 @@ def _misfit(
     message = f"expected {type.nullable(is_nullable=False)}, found {constant.type}"
     ctx.report("T3", message, span, hint=hint)
     return None
+
+
+def form_hint(wanted: Scalar) -> str | None:
+    """How a literal of a type is written."""
+    if wanted.is_numeric:
+        return "write a number, without quotes"
+    if wanted in _EXAMPLES:
+        return f"write `{_EXAMPLES[wanted]}`"
+    return {
+        Scalar.STRING: "write a text in double quotes",
+        Scalar.BLOB: "write a text in double quotes: `base64:…` or a URI",
+        Scalar.BOOL: "write `true` or `false`",
+    }.get(wanted)
 
 
 def temporal_hint(mine: Scalar, wanted: Scalar) -> str | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from omnigraph_core.query.ast import Access, Call, ListLiteral, Literal, Variable
 from omnigraph_core.query.functions import FUNCTIONS
-from omnigraph_core.query.literals import check_literal
+from omnigraph_core.query.literals import check_literal, vector_of
 from omnigraph_core.query.operands import check_access, check_param
 from omnigraph_core.query.typed import (
     Bm25,
@@ -70,7 +70,8 @@ def _text_field(ctx: Context, scope: Scope, call: Call) -> PropertyValue | None:
     field = _field(ctx, scope, call)
     if field is not None and not field.type.is_string:
         message = f"`{call.function}` reads a String property, found {field.type}"
-        ctx.report(_CODES[call.function], message, call.arguments[0].span)
+        hint = "use `=`, `<` or `contains` for other types, `nearest` for vectors"
+        ctx.report(_CODES[call.function], message, call.arguments[0].span, hint=hint)
         return None
     return field
 
@@ -96,9 +97,14 @@ def _text_query(ctx: Context, scope: Scope, call: Call) -> TypedExpr | None:
     type = query.type if query is not None else None
     if type is not None and not type.is_string:
         message = f"`{call.function}` takes a String to look for, found {type}"
-        ctx.report(_CODES[call.function], message, call.arguments[1].span)
+        hint = _declared_hint(call.arguments[1], "String") or "quote the text"
+        ctx.report(_CODES[call.function], message, call.arguments[1].span, hint=hint)
         return None
     return query
+
+
+def _declared_hint(written: Expr, type: str) -> str | None:
+    return f"declare it: `${written.name}: {type}`" if isinstance(written, Variable) else None
 
 
 def _query(ctx: Context, scope: Scope, call: Call) -> Constant | ParamValue | None:
@@ -152,12 +158,7 @@ def _vector_query(
     if type.is_string or (type.is_vector and type.dimension == vector.dimension):
         return query
     if isinstance(query, Constant) and isinstance(query.value, tuple) and type.scalar.is_numeric:
-        if len(query.value) == vector.dimension:
-            numbers = tuple(float(n) for n in query.value if isinstance(n, int | float))
-            return Constant(numbers, vector.nullable(is_nullable=False))
-        message = f"expected {vector.dimension} numbers, found {len(query.value)}"
-        ctx.report("T15", message, span)
-        return None
+        return vector_of(ctx, query.value, vector, span, "T15")
     message = f"cannot look for {type} in {vector.nullable(is_nullable=False)}"
     hint = f"use a `{vector.nullable(is_nullable=False)}` parameter, a list of numbers or a text"
     ctx.report("T15", message, span, hint=hint)
@@ -175,15 +176,18 @@ def _whole_number(
         value = check_param(ctx, written.name)
     else:
         message = f"{what} is a whole number or a parameter"
-        ctx.report(code, message, written.span)
+        hint = _declared_hint(written, "I64") or f"write a number, like {max(least, 2)}"
+        ctx.report(code, message, written.span, hint=hint)
         return None
     if value is None:
         return None
     if not (value.type.is_numeric and value.type.scalar.is_integer):
-        ctx.report(code, f"{what} is a whole number, found {value.type}", written.span)
+        hint = _declared_hint(written, "I64") or f"write a number, like {max(least, 2)}"
+        ctx.report(code, f"{what} is a whole number, found {value.type}", written.span, hint=hint)
         return None
     if isinstance(value, Constant) and isinstance(value.value, int) and value.value < least:
-        ctx.report(code, f"{what} is at least {least}", written.span)
+        hint = f"write {least} or more"
+        ctx.report(code, f"{what} is at least {least}", written.span, hint=hint)
         return None
     return value
 
@@ -201,7 +205,7 @@ def _rrf(ctx: Context, scope: Scope, call: Call) -> Rrf | None:
             f"both arms must rank one variable, found `${first.field.variable}` "
             f"and `${second.field.variable}`"
         )
-        ctx.report("T21", message, call.span)
+        ctx.report("T21", message, call.span, hint="rank one variable in both arms")
         return None
     return Rrf((first, second), k)
 
@@ -209,7 +213,8 @@ def _rrf(ctx: Context, scope: Scope, call: Call) -> Rrf | None:
 def _arm(ctx: Context, scope: Scope, arm: Expr) -> Nearest | Bm25 | None:
     if not isinstance(arm, Call) or arm.function not in ("nearest", "bm25"):
         message = f"`rrf` fuses `nearest` and `bm25`, found {ctx.written(arm.span)}"
-        ctx.report("T21", message, arm.span)
+        hint = f"write `{FUNCTIONS['nearest'].signature}` or `{FUNCTIONS['bm25'].signature}`"
+        ctx.report("T21", message, arm.span, hint=hint)
         return None
     if len(arm.arguments) != 2 or arm.is_distinct:
         signature = FUNCTIONS[arm.function].signature

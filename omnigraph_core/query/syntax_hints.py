@@ -167,6 +167,7 @@ _HINTS: Final = (
           before=r"(?<!\w)(?:insert|update|delete)"),
     # Clauses and conditions
     _hint("nothing separates clauses: drop the `,`", after=",", expected="AND RBRACE"),
+    _hint("nothing separates clauses: drop the `,`", after=",", expected="OPTIONAL RBRACE"),
     _hint("use `contains`, `starts_with` or `search(…)`", after=r"i?like(?!\w)"),
     _hint("write `… >= $low and … <= $high`", after=r"between(?!\w)"),
     _hint("write `not { $x.p in [1, 2] }`", after=r"not\s+(?:in|contains|starts_with)(?!\w)"),

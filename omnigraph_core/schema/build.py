@@ -94,8 +94,7 @@ def _check(schema: ast.Schema, problems: Diagnostics) -> _Declared:
     edges = [item for item in schema.declarations if isinstance(item, ast.Edge)]
     declared.interfaces = _first_by_name(interfaces, "C4", "interface", problems)
     _first_by_name(nodes, "C1", "node", problems)
-    _first_by_name(edges, "C1", "edge", problems)
-    _check_edge_names(edges, problems)
+    _check_edge_names(_first_by_name(edges, "C1", "edge", problems).values(), problems)
     for interface in interfaces:
         check_properties("interface", interface.name, interface.properties, problems)
     for node in nodes:

@@ -10,15 +10,21 @@ from typing import TYPE_CHECKING, Final
 
 from omnigraph_core.diagnostics import Diagnostics, Name, did_you_mean
 from omnigraph_core.schema import ast
+from omnigraph_core.schema.check_annotations import find_annotation
+from omnigraph_core.schema.defaults import default_value
+from omnigraph_core.schema.render_parts import render_constraint
 from omnigraph_core.schema.type_names import is_unknown
+from omnigraph_core.values import ValueProblem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from omnigraph_core.schema.expand import Effective
     from omnigraph_core.types import PropType
+    from omnigraph_core.values import Value
 
 _END_POINTS: Final = ("src", "dst")
+_ENDS_ELSEWHERE: Final = {"from": "src", "to": "dst", "source": "src", "target": "dst"}
 _LOWEST, _HIGHEST = -(2**63), 2**64 - 1
 
 
@@ -29,6 +35,39 @@ def check_node_constraints(
     checker = _Checker(node.name, properties, (), problems)
     for constraint in node.constraints:
         checker.check(constraint)
+        if isinstance(constraint, ast.Range | ast.Check):
+            found = properties.get(constraint.property)
+            if found is not None and _refuses(constraint, _usable_default(found.property)):
+                _report_refused_default(constraint, found, problems)
+
+
+def _usable_default(property: ast.Property) -> Value:
+    """The default, unless the property was refused already for it or its type."""
+    try:
+        return None if is_unknown(property.type) else default_value(property)
+    except ValueProblem:
+        return None
+
+
+def _refuses(constraint: ast.Range | ast.Check, value: Value) -> bool:
+    """Whether a write that leaves the property out would break the constraint."""
+    if isinstance(constraint, ast.Check):
+        return isinstance(value, str) and _is_found(constraint.pattern, value) is False
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    low, high = constraint.minimum, constraint.maximum
+    if low is not None and high is not None and low > high:
+        return False
+    return (low is not None and value < low) or (high is not None and value > high)
+
+
+def _report_refused_default(
+    constraint: ast.Range | ast.Check, found: Effective, problems: Diagnostics
+) -> None:
+    default = find_annotation(found.property, "default") if found.is_direct else None
+    span = constraint.span if default is None else default.span
+    message = f"default of `{constraint.property}` breaks `{render_constraint(constraint)}`"
+    problems.add("P24", message, span, hint="every write that leaves it out would be refused")
 
 
 def check_edge_constraints(
@@ -87,6 +126,8 @@ class _Checker:
         if found is None:
             message = f"unknown property `{column}` on `{self._owner}`"
             hint = did_you_mean(column, [*self._types, *self._implicit])
+            if self._implicit and column in _ENDS_ELSEWHERE:
+                hint = f"write `{_ENDS_ELSEWHERE[column]}`"
             self._problems.add("P15", message, column.span, hint=hint)
         return None if found is None or is_unknown(found) else found
 
@@ -156,14 +197,19 @@ def _unfit_for_key(type: PropType) -> str | None:
 
 def _regex_problem(pattern: str) -> str | None:
     """Why the engine that will run the pattern refuses it."""
+    found = _is_found(pattern, "")
+    return found if isinstance(found, str) else None
+
+
+def _is_found(pattern: str, text: str) -> bool | str:
+    """Whether the engine that will run the pattern finds it in the text, or why it cannot."""
     # Here because Arrow loads slower than the compiler: only schemas with patterns wait for it.
     import pyarrow as pa
     import pyarrow.compute as pc
 
     try:
-        pc.match_substring_regex(pa.array([""]), pattern)
+        return bool(pc.match_substring_regex(pa.array([text]), pattern)[0].as_py())
     except pa.ArrowInvalid as problem:
         return str(problem).removeprefix("Invalid regular expression: ")
     except UnicodeEncodeError:
         return "text that is not Unicode"
-    return None

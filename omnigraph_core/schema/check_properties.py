@@ -137,10 +137,10 @@ def _check_default(item: ast.Property, problems: Diagnostics) -> None:
         if find_annotation(item, "embed"):
             message = f"`{item.name}` is filled by `@embed` and cannot have a default"
             problems.add("P24", message, annotation.span)
-        elif annotation.value is None:
+        elif annotation.value is None and not annotation.keywords:
             hint = "write `@default(0)` or `@default([])`"
             problems.add("P24", "`@default` needs a value", annotation.span, hint=hint)
-        elif not is_unknown(item.type):
+        elif annotation.value is not None and not is_unknown(item.type):
             _check_default_value(item, annotation.value, problems)
 
 

@@ -31,7 +31,7 @@ def check_node(node: ast.Node, expanded: Expanded, problems: Diagnostics) -> Non
     _check_single_key(node, keys, problems)
     for effective in expanded.properties.values():
         _check_embed_source(node, effective.property, expanded, problems)
-        _check_keyless_default(effective.property, keys, problems)
+        _check_keyless_default(node, effective.property, keys, problems)
 
 
 def _check_single_key(node: ast.Node, keys: list[ast.Key], problems: Diagnostics) -> None:
@@ -63,16 +63,17 @@ def _check_embed_source(
         hint = did_you_mean(source, expanded.properties)
         problems.add("P12", message, embed.value.span, hint=hint)
     elif not found.property.type.is_string and not is_unknown(found.property.type):
-        message = f"`@embed` reads a String; `{source}` is {found.property.type}"
+        type = found.property.type
+        message = f"`@embed` reads a String; `{source}` of `{node.name}` is {type}"
         problems.add("P12", message, embed.value.span)
 
 
 def _check_keyless_default(
-    property: ast.Property, keys: list[ast.Key], problems: Diagnostics
+    node: ast.Node, property: ast.Property, keys: list[ast.Key], problems: Diagnostics
 ) -> None:
     default = find_annotation(property, "default")
     if default is not None and any(property.name in key.columns for key in keys):
-        message = f"key property `{property.name}` cannot have a default"
+        message = f"key property `{property.name}` of `{node.name}` cannot have a default"
         problems.add("P24", message, default.span)
 
 

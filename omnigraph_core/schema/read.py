@@ -16,14 +16,26 @@ from lark import Lark, TextSlice, UnexpectedInput
 
 from omnigraph_core.diagnostics import Diagnostics, Source
 from omnigraph_core.schema import ast
-from omnigraph_core.schema.syntax_errors import DECLARING_WORDS, describe_syntax_error
+from omnigraph_core.schema.syntax_errors import (
+    DECLARING_WORDS,
+    UNCLOSED_COMMENT,
+    describe_syntax_error,
+)
 from omnigraph_core.schema.tree import PROBLEMS, TreeBuilder
 from omnigraph_core.syntax import chunks
+from omnigraph_core.types import Scalar
 
+_TYPE_WORD: Final = rf"(?:{'|'.join(Scalar)})(?![A-Za-z0-9_])"
 _DECLARATION: Final = re.compile(
-    rf"(?<![A-Za-z0-9_@])(?:node|edge|interface|{'|'.join(DECLARING_WORDS)})\s+[A-Z]"
+    r"(?<![A-Za-z0-9_@])(?:"
+    rf"(?:node|edge|interface)\s+(?!{_TYPE_WORD}(?!\s*[{{:]))[A-Z]"
+    rf"|(?:{'|'.join(DECLARING_WORDS)})\s+[A-Z][A-Za-z0-9_]*(?=\s*(?:[{{:]|->)|\s+implements\b)"
+    r")"
 )
-"""Starts a declaration, or what its author took for one; a valid body never holds it."""
+"""Starts a declaration, or what its author took for one; a valid body never holds it.
+
+`type String` and `node String` are properties whose `:` was forgotten.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,4 +83,6 @@ def _problems_by_chunk(source: Source) -> Diagnostics:
         except UnexpectedInput as error:
             message, span, hint = describe_syntax_error(error, source.text, part)
             problems.add("P1", message, span, hint=hint)
+            if message == UNCLOSED_COMMENT:
+                break  # what follows is comment, as far as anyone can tell
     return problems

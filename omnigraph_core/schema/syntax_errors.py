@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from omnigraph_core.diagnostics import Span
-from omnigraph_core.syntax import Unexpected, unexpected
+from omnigraph_core.syntax import Unexpected, last_string, unexpected
 from omnigraph_core.types import SCALAR_NAMES
 
 if TYPE_CHECKING:
@@ -27,9 +27,14 @@ DECLARING_WORDS: Final = {
 }  # fmt: skip
 """Words that declare a type elsewhere, and the keyword that does here."""
 
-_FOUND: Final = re.compile(r'"(?:\\[\s\S]|[^"\\])*+"|@?[A-Za-z0-9_]+|->|\.\.|/\*|[\s\S]')
+UNCLOSED_COMMENT: Final = "this comment is never closed"
+
+_FOUND: Final = re.compile(r'"(?:\\[\s\S]|[^"\\])*+"|@?[A-Za-z0-9_]+|->|\.\.|/\*|\*/|[\s\S]')
 _WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_ANNOTATION: Final = re.compile(r"@[a-z_][A-Za-z0-9_]*")
 _LAST_WORD: Final = re.compile(r"([a-z_][A-Za-z0-9_]*)\s*\Z")
+_EXPONENT: Final = re.compile(r"\.|[eE][0-9]*")
+_QUOTES: Final = frozenset("'`\u2018\u2019\u201c\u201d")
 _CONTEXT: Final = 200
 """How much text before the failure is looked at; more tells nothing and costs time."""
 
@@ -54,6 +59,8 @@ class _Failure:
     before: str
     end: str
     """What follows the part, when it ended too early."""
+    text_hint: str | None
+    """Where the text just before began, when it runs over lines: perhaps by mistake."""
 
     @property
     def found(self) -> str:
@@ -74,7 +81,7 @@ def describe_syntax_error(error: UnexpectedInput, text: str, part: Span) -> Desc
     for describe in (_unreadable, _missing_type, _declaration, _edge_header, _unclosed_body):
         if described := describe(failure):
             return described
-    hint = _hint_by_place(failure) or _hint_by_found(failure.found)
+    hint = _hint_by_place(failure) or _hint_by_found(failure) or failure.text_hint
     if expectation := _expectation(failure):
         return failure.saying(expectation, hint)
     return failure.stop.message(_WORDS, failure.end), failure.stop.span, hint
@@ -86,7 +93,16 @@ def _locate(error: UnexpectedInput, text: str, part: Span) -> _Failure:
     if stop.found and (found := _FOUND.match(text, at, part.end)):
         stop = Unexpected(found[0], Span(at, found.end()), stop.expected)
     end = "the end of the text" if part.end == len(text) else "the next declaration"
-    return _Failure(stop, text[max(part.start, at - _CONTEXT) : at], end)
+    before = text[max(part.start, at - _CONTEXT) : at]
+    return _Failure(stop, before, end, _long_text_hint(text, Span(part.start, at)))
+
+
+def _long_text_hint(text: str, before: Span) -> str | None:
+    quoted = last_string(text, before)
+    if quoted is None or "\n" not in text[quoted.start : quoted.end]:
+        return None
+    line = text.count("\n", 0, quoted.start) + 1
+    return f"the text before it began in line {line}: is a closing quote missing there?"
 
 
 def _unreadable(failure: _Failure) -> Described | None:
@@ -97,10 +113,12 @@ def _unreadable(failure: _Failure) -> Described | None:
     if found == '"':
         return "this text is never closed", span, 'texts end with `"`'
     if found == "/*":
-        return "this comment is never closed", span, "block comments end with */"
+        return UNCLOSED_COMMENT, span, "block comments end with */"
+    if found == "*/":
+        return "no comment is open here", span, "block comments do not nest"
     if found == "@":
         return "a name must follow the `@`", span, "annotations are written `@name`"
-    if found.startswith("@"):
+    if found.startswith("@") and not _ANNOTATION.fullmatch(found):
         hint = f"names start with a lower-case letter: `{found.lower()}`"
         return f"`{found}` is not the name of an annotation", span, hint
     return None
@@ -129,6 +147,8 @@ def _declaration(failure: _Failure) -> Described | None:
         hint = "an enum is written where it is used: `status: enum(open, closed)`"
     elif found == "}":
         hint = "no body is open here"
+    elif found.startswith("@"):
+        hint = "annotations stand in a header, before the body: `node Name @note { … }`"
     elif keyword := DECLARING_WORDS.get(found):
         hint = f"{hint}; write `{keyword}` instead of `{found}`"
     return failure.saying("a declaration", hint)
@@ -176,14 +196,22 @@ def _hint_by_place(failure: _Failure) -> str | None:
         return "a vector states its dimension: Vector(768)"
     if "LPAR" in expected and before.endswith("enum"):
         return "an enum states its values: enum(open, closed)"
+    if re.search(r"@\s*card\s*\(\Z", before):
+        return "write `@card(0..1)` or `@card(1..)`"
     if card := re.search(r"@\s*card\s*\(\s*([0-9]+)(\s*\.\.)?\Z", before):
         return f"for no upper limit write `@card({card[1]}..)`" if card[2] else _card_hint(card[1])
+    if re.search(r"@\s*default\s*\(\s*-?[0-9]+\Z", before) and not _EXPONENT.fullmatch(found):
+        return 'dates, and values that start with a digit, are quoted: `@default("2026-01-31")`'
     if expected == {"TYPE_NAME"} and found[:1].islower():
         return f"type names start with an upper-case letter: `{found[0].upper()}{found[1:]}`"
     if "IDENT" in expected and found in SCALAR_NAMES:
         return f"a property is written `name: {found}`"
     if "IDENT" in expected and found[:1].isupper():
         return f"property names start with a lower-case letter: `{found[0].lower()}{found[1:]}`"
+    if "QUESTION" in expected and found in ("[", "<"):
+        return "a list is written [String]"
+    if expected == {"COLON"} and found == "?" and (name := _LAST_WORD.search(before)):
+        return f"the `?` follows the type: `{name[1]}: String?`"
     if expected == {"COLON"} and (found == "=" or _WORD.fullmatch(found)):
         name = _LAST_WORD.search(before)
         return f"a property is written `{name[1]}: String`" if name else None
@@ -194,11 +222,16 @@ def _card_hint(count: str) -> str:
     return f"write `@card({count}..{count})` for exactly {count}, or `@card(0..{count})`"
 
 
-def _hint_by_found(found: str) -> str | None:
-    if found == "'":
+def _hint_by_found(failure: _Failure) -> str | None:
+    found = failure.found
+    if found in _QUOTES:
         return 'texts are written in double quotes: "…"'
     if found == ";":
         return "properties are separated by line breaks or commas"
-    if found == "." or re.fullmatch(r"[eE][0-9]*", found):
+    if _EXPONENT.fullmatch(found) and not failure.before[-1:].isalpha():
         return "numbers are written like 12 or 0.5, without an exponent"
+    if found == "→":
+        return "write `->`"
+    if found and not found.isprintable():
+        return "words are separated by spaces, tabs and line breaks: put a space in its place"
     return None if found.isascii() else "names are ASCII letters, digits and _"

@@ -51,6 +51,20 @@ def test_the_end_of_the_text_has_a_place() -> None:
     assert (found.line, found.column, found.span) == (1, 3, Span(2, 3))
 
 
+def test_a_very_long_line_is_cut_around_the_caret() -> None:
+    text = "a" * 5000 + "BAD" + "z" * 5000
+    _, line, caret = diagnose(Source(text), "X", "m", Span(5000, 5003)).render().splitlines()
+    assert len(line) < 250
+    assert line[caret.index("^") : caret.index("^") + 3] == "BAD"
+    assert (line[2], line[-1], caret.count("^")) == ("…", "…", 3)
+
+
+def test_control_characters_do_not_reach_the_terminal() -> None:
+    _, line, caret = diagnose(Source("a\x1b[31m\x00b"), "X", "m", Span(7, 8)).render().splitlines()
+    assert line == "  a·[31m·b"
+    assert line[caret.index("^")] == "b"
+
+
 def test_json_carries_the_same_facts() -> None:
     found = diagnose(Source("ab", "f"), "X", "m", Span(0, 1), hint="h").to_json()
     assert found == {

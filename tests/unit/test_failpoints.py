@@ -68,6 +68,14 @@ def test_a_child_without_a_plan_survives() -> None:
     assert run_child("").stdout == "survived\n"
 
 
+def test_a_malformed_variable_is_named() -> None:
+    for plan in ("child.point", "=crash", "child.point=explode"):
+        refused = run_child(plan)
+        assert refused.returncode == 1
+        assert "ConfigError" in refused.stderr
+        assert "OMNIGRAPH_FAILPOINTS" in refused.stderr
+
+
 def test_mistakes_are_named() -> None:
     with pytest.raises(ConfigError, match=r"no failpoint `nope`"), failpoints.arm("nope", "error"):
         pass

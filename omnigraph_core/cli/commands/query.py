@@ -32,7 +32,10 @@ def lint(
     query: QueryOption,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Check every query of a file against a schema; exit 1 when any is refused."""
+    """Check every query of a file against a schema.
+
+    Exits 1 when any query is refused; warnings refuse nothing.
+    """
     source = SchemaSource("file", str(schema))
     report = lint_queries(read_text(query, what="query file"), str(query), _catalog(schema), source)
     if as_json:

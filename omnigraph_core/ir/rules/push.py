@@ -6,16 +6,23 @@ what to join instead of which rows to keep.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from omnigraph_core.ir.nodes import Expand, Filter, NodeScan, introduces
 from omnigraph_core.ir.rules.levels import RuleContext, rewrite_levels
 from omnigraph_core.query.mentions import mentions
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from omnigraph_core.ir.nodes import Op, Pipeline, QueryIR
     from omnigraph_core.query.typed import TypedCondition
+
+
+_START: Final = -1
+"""The place before the first operator."""
 
 
 def push_filters(ir: QueryIR, context: RuleContext) -> QueryIR:
@@ -43,38 +50,47 @@ def push_filters(ir: QueryIR, context: RuleContext) -> QueryIR:
 
 
 def _push_level(pipeline: Pipeline) -> Pipeline:
-    waiting = [op.condition for op in pipeline if isinstance(op, Filter)]
-    if not waiting:
+    conditions = [op.condition for op in pipeline if isinstance(op, Filter)]
+    if not conditions:
         return pipeline
-    unbound = {variable for op in pipeline for variable in introduces(op)}
-    placed: list[Op] = _take_ready(waiting, unbound)
-    for op in pipeline:
-        if not isinstance(op, Filter):
-            placed.append(_absorb(op, waiting))
-            unbound.difference_update(introduces(op))
-            placed.extend(_take_ready(waiting, unbound))
+    others = [op for op in pipeline if not isinstance(op, Filter)]
+    due = _by_place(conditions, others)
+    placed: list[Op] = [Filter(condition) for condition in due[_START]]
+    for place, op in enumerate(others):
+        node = {_node(op)}
+        placed.append(_absorb(op, [c for c in due[place] if mentions(c) == node]))
+        placed.extend(Filter(c) for c in due[place] if mentions(c) != node)
     return tuple(placed)
 
 
-def _absorb(op: Op, waiting: list[TypedCondition]) -> Op:
-    """The operator with the waiting conditions that speak only of the node it introduces."""
+def _by_place(
+    conditions: Iterable[TypedCondition], ops: Iterable[Op]
+) -> defaultdict[int, list[TypedCondition]]:
+    """Conditions by the operator that binds the last of their variables, in their own order."""
+    places = {variable: place for place, op in enumerate(ops) for variable in introduces(op)}
+    due: defaultdict[int, list[TypedCondition]] = defaultdict(list)
+    for condition in conditions:
+        # What no operator here introduces comes from the outer row and is bound from the start.
+        due[max((places.get(v, _START) for v in mentions(condition)), default=_START)].append(
+            condition
+        )
+    return due
+
+
+def _node(op: Op) -> str | None:
+    """The node an operator introduces and can filter by itself."""
+    match op:
+        case NodeScan(variable=variable) | Expand(dst_var=variable, is_closing=False):
+            return variable
+        case _:
+            return None
+
+
+def _absorb(op: Op, own: list[TypedCondition]) -> Op:
     match op:
         case NodeScan():
-            return replace(op, filters=(*op.filters, *_take_own(waiting, op.variable)))
-        case Expand(is_closing=False):
-            return replace(op, dst_filters=(*op.dst_filters, *_take_own(waiting, op.dst_var)))
+            return replace(op, filters=(*op.filters, *own))
+        case Expand():
+            return replace(op, dst_filters=(*op.dst_filters, *own))
         case _:
             return op
-
-
-def _take_own(waiting: list[TypedCondition], variable: str) -> list[TypedCondition]:
-    own = [condition for condition in waiting if mentions(condition) == {variable}]
-    waiting[:] = [condition for condition in waiting if condition not in own]
-    return own
-
-
-def _take_ready(waiting: list[TypedCondition], unbound: set[str]) -> list[Op]:
-    """Conditions that nothing further on introduces a variable of; outer variables always are."""
-    ready = [condition for condition in waiting if unbound.isdisjoint(mentions(condition))]
-    waiting[:] = [condition for condition in waiting if condition not in ready]
-    return [Filter(condition) for condition in ready]

@@ -36,6 +36,7 @@ def check_document(document: SchemaDocument) -> None:
         *_repeated_names(document),
         *_bad_ids(document),
         *_bad_type_references(document),
+        *_unmet_interfaces(document),
         *_bad_columns(document),
         *_bad_constraints(document),
     ]
@@ -88,6 +89,21 @@ def _bad_type_references(document: SchemaDocument) -> Iterator[str]:
         yield from _dangling(node.name, (*node.implements, *satisfied), interfaces)
     for edge in document.edges:
         yield from _dangling(edge.name, (edge.from_type, edge.to_type), nodes)
+
+
+def _unmet_interfaces(document: SchemaDocument) -> Iterator[str]:
+    declared = {
+        (item.type_id, prop.prop_id): prop.name
+        for item in document.interfaces
+        for prop in item.properties
+    }
+    for node in document.nodes:
+        for prop in node.properties:
+            for found in prop.satisfies_interface_properties:
+                reference = found.interface
+                if declared.get((reference.id or 0, found.property_id)) != prop.name:
+                    what = f"property id {found.property_id} of `{reference.name}`"
+                    yield f"{node.name}.{prop.name} satisfies {what}, which is not there"
 
 
 def _bad_columns(document: SchemaDocument) -> Iterator[str]:

@@ -44,11 +44,17 @@ AnyPair: TypeAlias = Pair[InterfaceType] | Pair[NodeType] | Pair[EdgeType]
 
 
 def plan_properties(pair: AnyPair, unresolved: Container[tuple[str, str]] = ()) -> Iterator[Step]:
-    """Every property step of a type except drops, in name order.
+    """Every property step of a type except drops, in name order; embeddings after the others.
 
     Args:
         unresolved: (interface, property) whose rename was refused there; the nodes stay silent.
     """
+    # The text a vector is made from may itself be new, or have a new name, in this plan.
+    steps = _plan_each(pair, unresolved)
+    yield from sorted(steps, key=lambda step: isinstance(step, ChangeEmbedding))
+
+
+def _plan_each(pair: AnyPair, unresolved: Container[tuple[str, str]]) -> Iterator[Step]:
     match = pair.properties
     for name in sorted(pair.after.properties):
         after = pair.after.properties[name]
@@ -79,11 +85,13 @@ def plan_property_drops(pair: AnyPair, *, allow_data_loss: bool) -> Iterator[Ste
 def _plan_added(pair: AnyPair, after: PropertyDef) -> Iterator[Step]:
     is_required = not after.type.is_nullable and pair.kind is not TypeKind.INTERFACE
     if is_required and not after.has_default:
+        takes_default = not (after.type.is_vector or after.type.is_blob)
         yield UnsupportedChange(
             pair.entity(after.name),
             "adding a required property without `@default`: existing rows would have no value",
             MigrationCode.REQUIRED_WITHOUT_DEFAULT,
-            hint=f"make it `{after.type.nullable()}` or give it a `@default`",
+            hint=f"make it `{after.type.nullable()}`"
+            + (" or give it a `@default`" if takes_default else ""),
         )
         return
     yield AddProperty(

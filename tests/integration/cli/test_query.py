@@ -119,6 +119,57 @@ def test_mistakes(folder: Path, arguments: list[str], code: int, text: str) -> N
     assert "Traceback" not in done.stderr
 
 
+def test_a_byte_order_mark_is_not_part_of_the_text(folder: Path) -> None:
+    for name in ("s.pg", "bad.gq"):
+        (folder / name).write_bytes(b"\xef\xbb\xbf" + (folder / name).read_bytes())
+    done = omnigraph("query", "lint", "--schema", "s.pg", "--query", "bad.gq", folder=folder)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert f"bad.gq:1:{BAD.index('skus') + 1}: error T6" in done.stdout
+
+
+def test_spans_count_the_line_ends_of_the_file(folder: Path) -> None:
+    text = BAD.replace(" return", "\r\nreturn")
+    (folder / "bad.gq").write_bytes(text.encode())
+    done = omnigraph(
+        "query", "lint", "--schema", "s.pg", "--query", "bad.gq", "--json", folder=folder
+    )
+    (diagnostic,) = json.loads(done.stdout)["results"][0]["diagnostics"]
+    assert diagnostic["span"]["start"] == text.index("skus")
+    assert (diagnostic["line"], diagnostic["column"]) == (2, len("return { $p.") + 1)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["query", "lint", "--schema", "s.pg", "--query", "good.gq"],
+        ["query", "lint", "--schema", "s.pg", "--query", "good.gq", "--json"],
+        ["query", "explain", "--schema", "s.pg", "--query", "good.gq"],
+        ["--help"],
+    ],
+)
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ('ulimit -f 0; "$@" > full', "error: cannot write the output: File too large\n"),
+        ('"$@" | true', ""),
+        ('"$@" >&-', ""),
+    ],
+)
+def test_output_that_cannot_be_written(
+    folder: Path, arguments: list[str], command: str, message: str
+) -> None:
+    done = subprocess.run(
+        ["bash", "-c", command, "bash", OMNIGRAPH, *arguments],
+        cwd=folder,
+        env={"LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("", message)
+    assert done.returncode == (1 if message else 0)
+
+
 def test_explain(folder: Path) -> None:
     done = omnigraph("query", "explain", "--schema", "s.pg", "--query", "good.gq", folder=folder)
     assert (done.returncode, done.stderr) == (0, "")

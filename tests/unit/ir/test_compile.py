@@ -52,6 +52,14 @@ def test_a_name_is_needed_to_choose() -> None:
         compile_one(GOOD, people_catalog(), "nmaes")
 
 
+def test_a_repeated_name_chooses_neither_query() -> None:
+    other = GOOD.replace("Person", "Company")
+    with pytest.raises(QueryTypeError) as refused:
+        compile_one(f"{GOOD}\n{WRITE}\n{other}", people_catalog(), "names")
+    assert [(found.code, found.line) for found in refused.value.diagnostics] == [("T40", 3)]
+    assert compile_one(f"{GOOD}\n{WRITE}\n{other}", people_catalog(), "add").checked.name == "add"
+
+
 def test_a_text_that_does_not_parse_is_a_compile_error() -> None:
     with pytest.raises(QuerySyntaxError):
         compile_one("query {", people_catalog())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -10,7 +12,9 @@ from omnigraph_core.ir.nodes import Filter, NodeScan, anti_join, optional_join
 from omnigraph_core.ir.rules import RULES, optimize
 from omnigraph_core.ir.rules.fold import fold_condition
 from omnigraph_core.ir.rules.levels import FALSE, TRUE
+from omnigraph_core.ir.rules.push import push_filters
 from omnigraph_core.ir.rules.reroot import choose_roots, selectivity
+from omnigraph_core.query.mentions import mentions
 from omnigraph_core.query.typed import (
     All,
     Any,
@@ -29,6 +33,9 @@ from omnigraph_core.query.typed import (
 )
 from omnigraph_core.types import BOOL, DATETIME, I64, STRING, PropType, Scalar
 from tests.support.ir_samples import CONTEXT, age, age_in, named, older, query, uses
+
+if TYPE_CHECKING:
+    from omnigraph_core.query.mentions import Term
 
 A, B = age("p", ">", 1), age("p", ">", 2)
 
@@ -158,3 +165,22 @@ def test_joins_that_became_trivial_go() -> None:
 def test_an_optional_join_that_finds_nothing_still_introduces_its_variables() -> None:
     nothing = query(NodeScan("p", "Part"), optional_join((uses("p", "q"), Filter(FALSE))))
     assert optimize(nothing, CONTEXT.catalog).variables == ("p", "q")
+
+
+@pytest.mark.parametrize("count", [10, 100])
+def test_pushing_looks_into_each_condition_a_few_times(
+    count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once per operator in between would be quadratic work."""
+    seen: Counter[object] = Counter()
+
+    def counted(*terms: Term) -> frozenset[str]:
+        seen.update(terms)
+        return mentions(*terms)
+
+    monkeypatch.setattr("omnigraph_core.ir.rules.push.mentions", counted)
+    chain = [uses(f"p{i}", f"p{i + 1}") for i in range(count)]
+    filters = [Filter(age(f"p{i}", ">", i)) for i in range(count)]
+    pushed = push_filters(query(NodeScan("p0", "Part"), *chain, *filters), CONTEXT)
+    assert len(pushed.pipeline) == count + 1
+    assert max(seen.values()) <= 3

@@ -320,6 +320,13 @@ def test_two_keys_are_a_contradiction() -> None:
         document_from_json(root)
 
 
+def test_a_satisfied_property_is_there() -> None:
+    root: Any = document_to_json(document("interface I { a: I32 }\nnode A implements I {}"))
+    root["nodes"][0]["properties"][0]["satisfies_interface_properties"][0]["property_id"] = 3
+    with pytest.raises(ConfigError, match=r"A\.a satisfies property id 3 of `I`, which is not"):
+        document_from_json(root)
+
+
 def test_a_whole_number_given_to_a_float_is_stored_as_one() -> None:
     catalog = compile_schema("node A { x: F64? @default(1) }")
     node = catalog.nodes["A"]

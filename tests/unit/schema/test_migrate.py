@@ -237,6 +237,17 @@ def test_an_end_that_looks_renamed_suggests_the_hint() -> None:
     assert [step.hint for step in found.unsupported] == [hint, hint]
 
 
+def test_a_default_is_suggested_only_where_one_can_stand() -> None:
+    added = "b: Blob  e: Vector(2) @embed(k)  k: String  n: I32"
+    found = plan("node A {}", f"node A {{ {added} }}")
+    assert [step.hint for step in found.unsupported] == [
+        "make it `Blob?`",
+        "make it `Vector(2)?`",
+        "make it `String?` or give it a `@default`",
+        "make it `I32?` or give it a `@default`",
+    ]
+
+
 def test_data_loss_only_makes_drops_hard() -> None:
     accepted = "node A { x: I32 y: I32 } node B {}"
     soft = plan(accepted, "node A { x: I64 }")

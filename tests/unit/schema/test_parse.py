@@ -82,6 +82,16 @@ def test_an_incomplete_parse_is_told_from_one_with_problems() -> None:
     assert unknown.problems
 
 
+def test_a_byte_order_mark_is_skipped_at_the_start_only() -> None:
+    text = "\ufeffnode A { a: String }"
+    assert parse_schema(text) == parse_schema("node A { a: String }")
+    name = parse_schema(text).declarations[0].name
+    assert text[name.span.start : name.span.end] == "A"
+    assert not read_schema("node A {}\ufeff", "x").is_complete
+    broken = read_schema("\ufeffnode A { a String }", "x").problems.found
+    assert [item.message for item in broken] == ["expected `:` after `a`, found `String`"]
+
+
 def test_numbers_of_any_length_are_read() -> None:
     digits = "9" * 10_000
     with pytest.raises(SchemaSyntaxError) as caught:
