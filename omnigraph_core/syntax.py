@@ -26,9 +26,9 @@ _NEEDS_ESCAPE: Final = re.compile(r'["\\\n\r\t]')
 _ESCAPED: Final = {char: f"\\{letter}" for letter, char in _ESCAPES.items()}
 
 # Strings and comments come first, so a bracket or a start inside one is never seen.
-_QUIET: Final = r'"(?:\\[\s\S]|[^"\\])*+"|//[^\n]*|/\*[\s\S]*?\*/'
-_QUIET_TEXT: Final = re.compile(_QUIET)
-_BRACKET: Final = re.compile(_QUIET + r"|(?P<opening>[(\[{])|(?P<closing>[)\]}])")
+_QUIET: Final = r'"[^"\\]*(?:\\[\s\S][^"\\]*)*"|//[^\r\n]*|/\*[\s\S]*?\*/'
+_QUIET_TEXT: Final = re.compile(_QUIET + r'|"[\s\S]*|/\*[\s\S]*')
+_BRACKET: Final = re.compile(_QUIET_TEXT.pattern + r"|(?P<opening>[(\[{])|(?P<closing>[)\]}])")
 _WORD: Final = re.compile(r"[@$]?\w+")
 
 
@@ -58,11 +58,25 @@ def quote(text: str) -> str:
 
 def chunks(text: str, start: re.Pattern[str]) -> Iterator[Span]:
     """The text cut before every match of `start` that lies outside strings and comments."""
-    landmark = re.compile(f"{_QUIET}|(?P<landmark>{start.pattern})", start.flags)
-    found = [match.start() for match in landmark.finditer(text) if match["landmark"] is not None]
-    edges = sorted({0, *found, len(text)})
+    edges = sorted({0, *_landmarks(text, start), len(text)})
     for begin, end in pairwise(edges):
         yield Span(begin, end)
+
+
+def _landmarks(text: str, start: re.Pattern[str]) -> Iterator[int]:
+    """Where `start` matches, up to what is never closed.
+
+    A quote too many hides nothing, since what follows it was meant as text; a comment does.
+    """
+    pattern = rf'{_QUIET}|(?P<open>"|/\*)|(?P<landmark>{start.pattern})'
+    for found in re.compile(pattern, start.flags).finditer(text):
+        if found["landmark"] is not None:
+            yield found.start()
+        elif found["open"] == '"':
+            yield from (later.start() for later in start.finditer(text, found.end()))
+            return
+        elif found["open"] is not None:
+            return
 
 
 def nested_deeper_than(limit: int, text: str) -> Span | None:

@@ -230,6 +230,8 @@ _READERS: Final[dict[Scalar, Callable[[object, PropType], ScalarValue]]] = {
 
 
 def _found(value: object) -> str:
+    if value is None:
+        return "null"
     if isinstance(value, bool):
         return f"boolean {str(value).lower()}"
     if isinstance(value, str):

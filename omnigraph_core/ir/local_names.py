@@ -42,7 +42,7 @@ def local_names(clauses: Iterable[CheckedClause]) -> frozenset[str]:
             case CheckedBinding(variable=variable):
                 names.add(variable)
             case CheckedTraversal():
-                edge = (clause.edge_variable,) if clause.edge_variable is not None else ()
+                edge = (clause.edge_binding,) if clause.edge_binding is not None else ()
                 names.update((clause.left, clause.right, *edge))
             case CheckedOptional(introduced=introduced):
                 names.update(introduced)
@@ -79,12 +79,12 @@ def _rename(clause: CheckedClause, names: Mapping[str, str]) -> CheckedClause:
                 tuple(rename_condition(condition, names) for condition in clause.conditions),
             )
         case CheckedTraversal():
-            edge = clause.edge_variable
+            edge = clause.edge_binding
             return replace(
                 clause,
                 left=names.get(clause.left, clause.left),
                 right=names.get(clause.right, clause.right),
-                edge_variable=names.get(edge, edge) if edge is not None else None,
+                edge_binding=names.get(edge, edge) if edge is not None else None,
             )
         case CheckedFilter():
             return CheckedFilter(rename_condition(clause.condition, names))

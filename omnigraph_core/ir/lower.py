@@ -215,7 +215,7 @@ def _link(traversal: CheckedTraversal) -> Link:
         right_type=traversal.right_type,
         edge_type=traversal.edge_type,
         direction=traversal.direction,
-        min_hops=traversal.minimum_hops,
-        max_hops=traversal.maximum_hops,
-        edge_binding=traversal.edge_variable,
+        min_hops=traversal.min_hops,
+        max_hops=traversal.max_hops,
+        edge_binding=traversal.edge_binding,
     )

@@ -1,19 +1,15 @@
-"""Lowering of mutations: statement by statement, with an edge's ends under their stored names."""
+"""Lowering of mutations: statement by statement; the checker has named every stored column."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from omnigraph_core.ir.nodes import Delete, Insert, MutationIR, Update
 from omnigraph_core.query.checked import CheckedInsert, CheckedUpdate
-from omnigraph_core.query.typed import EntityKind
 
 if TYPE_CHECKING:
     from omnigraph_core.ir.nodes import MutationOp
     from omnigraph_core.query.checked import CheckedMutation, CheckedParam, CheckedStatement
-    from omnigraph_core.query.typed import TypedExpr
-
-_STORED_ENDS: Final = {"from": "src", "to": "dst"}
 
 
 def lower_mutation(
@@ -24,19 +20,11 @@ def lower_mutation(
 
 
 def _lower(statement: CheckedStatement) -> MutationOp:
+    kind, type_name = statement.kind, statement.type_name
     match statement:
         case CheckedInsert():
-            return Insert(statement.kind, statement.type_name, _stored(statement))
+            return Insert(kind, type_name, statement.assignments)
         case CheckedUpdate():
-            return Update(
-                statement.kind, statement.type_name, statement.assignments, statement.where
-            )
+            return Update(kind, type_name, statement.assignments, statement.where)
         case _:
-            return Delete(statement.kind, statement.type_name, statement.where)
-
-
-def _stored(insert: CheckedInsert) -> tuple[tuple[str, TypedExpr], ...]:
-    """`from` and `to` are how authors write the ends; rows hold them as `src` and `dst`."""
-    if insert.kind is EntityKind.NODE:
-        return insert.assignments
-    return tuple((_STORED_ENDS.get(name, name), value) for name, value in insert.assignments)
+            return Delete(kind, type_name, statement.where)

@@ -8,9 +8,10 @@ to exist if it is ill-formed; `QueryIR` checks its whole pipeline.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from omnigraph_core.errors import InvariantBroken
+from omnigraph_core.query.checked import FRESH_MARK
 from omnigraph_core.query.mentions import iter_terms, mentions
 from omnigraph_core.query.typed import TARGET, Aggregate, ColumnValue, Constant, ParamValue
 
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
     from omnigraph_core.query.checked import CheckedParam, Direction
     from omnigraph_core.query.typed import EntityKind, TypedCondition, TypedExpr
     from omnigraph_core.types import PropType
-
-FRESH_MARK: Final = "#"
-"""In the name of every anonymous variable, and in no name that can be written."""
 
 
 @dataclass(frozen=True, slots=True)

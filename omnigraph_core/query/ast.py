@@ -197,13 +197,13 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Traversal:
-    """`$left [$edge_variable:]edge[{m,n}] $right`, the edge in angle brackets when undirected."""
+    """`$left [$edge_binding:]edge[{m,n}] $right`, the edge in angle brackets when undirected."""
 
     left: Name
     edge: Name
     right: Name
     is_undirected: bool = False
-    edge_variable: Name | None = None
+    edge_binding: Name | None = None
     bounds: Bounds | None = None
     span: Span = field(default=NO_SPAN, compare=False)
 

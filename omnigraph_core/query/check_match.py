@@ -85,7 +85,7 @@ def _meant(ctx: Context, clause: Clause) -> Clause:
         or clause.edge not in _OPERATOR_WORDS
         or clause.left not in ctx.params
         or clause.is_undirected
-        or clause.edge_variable is not None
+        or clause.edge_binding is not None
         or clause.bounds is not None
     ):
         return clause
@@ -128,7 +128,7 @@ def _pattern_names(block: OptionalMatch) -> Iterator[Name]:
         if isinstance(clause, Binding):
             yield clause.variable
         elif isinstance(clause, Traversal):
-            ends = (clause.left, clause.right, clause.edge_variable)
+            ends = (clause.left, clause.right, clause.edge_binding)
             yield from (name for name in ends if name is not None and name != ANONYMOUS)
         elif isinstance(clause, OptionalMatch):
             waiting.extend(clause.clauses)
@@ -232,6 +232,10 @@ def _inner_block(
         scope.hidden.update(inner.variables)
         yield CheckedNegation(clauses, tuple(inner.outer))
     else:
+        if not inner.variables and ctx.problem_count == before:
+            message = "`optional` block binds no variable, so it changes nothing"
+            hint = "write its conditions outside, or bind what may be missing"
+            ctx.report("T41", message, written.span, hint=hint)
         _adopt(ctx, scope, inner, written)
         yield CheckedOptional(clauses, tuple(inner.outer), tuple(inner.variables))
 

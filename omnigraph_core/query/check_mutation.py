@@ -22,8 +22,10 @@ from omnigraph_core.query.expressions import find_function
 from omnigraph_core.query.fields import check_assignment, check_declared, check_value
 from omnigraph_core.query.functions import Place
 from omnigraph_core.query.literals import check_literal
+from omnigraph_core.query.mentions import mentions
 from omnigraph_core.query.operands import listing
 from omnigraph_core.query.typed import TARGET, EntityKind, NowValue, PropertyValue
+from omnigraph_core.schema.catalog import EDGE_ENDS
 from omnigraph_core.types import STRING
 
 if TYPE_CHECKING:
@@ -37,8 +39,7 @@ if TYPE_CHECKING:
     from omnigraph_core.schema.catalog import Embedding, PropertyDef
     from omnigraph_core.types import PropType
 
-_ENDS: Final = {"from": "src", "to": "dst"}
-_END_WORDS: Final = {"src": "from", "dst": "to"}
+_END_WORDS: Final = {column: word for word, column in EDGE_ENDS.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ class _Target:
             return found.name, found.type
         if word == "id":
             return word, STRING
-        return (_ENDS[word], STRING) if self.is_edge and word in _ENDS else None
+        return (EDGE_ENDS[word], STRING) if self.is_edge and word in EDGE_ENDS else None
 
 
 def check_mutation(ctx: Context, mutation: Mutation) -> CheckedMutation:
@@ -139,7 +140,7 @@ def _report_unknown(ctx: Context, target: _Target, name: Name) -> None:
     elif target.is_edge and name in _END_WORDS:
         hint = f"write `{_END_WORDS[name]}`"
     else:
-        words = (*target.properties, *(_ENDS if target.is_edge else ()))
+        words = (*target.properties, *(EDGE_ENDS if target.is_edge else ()))
         hint = did_you_mean(name, words) or listing("it has", words)
     ctx.report("T11", message, name.span, hint=hint)
 
@@ -162,7 +163,7 @@ def _check_complete(
     unknown: Sequence[str],
 ) -> None:
     """Report what must be given and is not; a misspelt name was reported already."""
-    missing = [name for name in (*_ENDS,) if target.is_edge and name not in values]
+    missing = [name for name in (*EDGE_ENDS,) if target.is_edge and name not in values]
     missing += [
         prop.name
         for prop in target.properties.values()
@@ -192,7 +193,7 @@ def _is_required(target: _Target, prop: PropertyDef, values: Mapping[str, object
 def _in_schema_order(
     target: _Target, values: Mapping[str, TypedExpr | None]
 ) -> tuple[tuple[str, TypedExpr], ...]:
-    columns = [(word, column) for word, column in _ENDS.items() if target.is_edge]
+    columns = [(word, column) for word, column in EDGE_ENDS.items() if target.is_edge]
     columns += [(name, name) for name in target.properties]
     return tuple(
         (column, value) for word, column in columns if (value := values.get(word)) is not None
@@ -233,7 +234,13 @@ def _where(ctx: Context, target: _Target, written: Condition) -> TypedCondition 
     def operand(expr: Expr) -> TypedExpr | None:
         return _where_operand(ctx, target, expr)
 
-    return check_condition(ctx, written, operand)
+    where = check_condition(ctx, written, operand)
+    if where is not None and not mentions(where):
+        message = f"`where` names no property of `{target.name}`"
+        hint = "as it stands it holds for every row or for none"
+        ctx.report("T11", message, written.span, hint=hint)
+        return None
+    return where
 
 
 def _where_operand(ctx: Context, target: _Target, expr: Expr) -> TypedExpr | None:

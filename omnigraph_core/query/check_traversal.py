@@ -41,13 +41,13 @@ def check_traversal(
     if edge is not None:
         direction = _direction(ctx, written, edge, types, are_ends_sound=is_sound)
     left, right = _bind_ends(ctx, scope, written, _expected(edge, direction, types))
-    edge_variable = _bind_edge(ctx, scope, written, edge)
+    edge_binding = _bind_edge(ctx, scope, written, edge)
     hops = _hops(ctx, written)
     if edge is None or direction is None or hops is None or not are_usable:
         return None
-    if written.edge_variable is not None and edge_variable is None:
+    if written.edge_binding is not None and edge_binding is None:
         return None
-    return _checked(scope, (left, right), edge, direction, hops, edge_variable)
+    return _checked(scope, (left, right), edge, direction, hops, edge_binding)
 
 
 def _report_edge(ctx: Context, word: Name) -> None:
@@ -206,7 +206,7 @@ def _bind_ends(
 
 def _bind_edge(ctx: Context, scope: Scope, written: Traversal, edge: EdgeType | None) -> str | None:
     """The edge variable, bound; None when there is none or it cannot be one."""
-    name = written.edge_variable
+    name = written.edge_binding
     if name is None:
         return None
     if written.bounds is not None:
@@ -250,7 +250,7 @@ def _checked(
     edge: EdgeType,
     direction: Direction,
     hops: tuple[int, int],
-    edge_variable: str | None,
+    edge_binding: str | None,
 ) -> CheckedTraversal | None:
     ends = [scope.find(name) for name in names]
     types = [end.type_name if end is not None else None for end in ends]
@@ -258,5 +258,5 @@ def _checked(
     if left is None or right is None:
         return None
     return CheckedTraversal(
-        names[0], left, names[1], right, edge.name, direction, *hops, edge_variable
+        names[0], left, names[1], right, edge.name, direction, *hops, edge_binding
     )

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
     from omnigraph_core.query.ast import SortDirection
     from omnigraph_core.query.typed import EntityKind, TypedCondition, TypedExpr
     from omnigraph_core.types import PropType
+
+
+FRESH_MARK: Final = "#"
+"""In the name of every anonymous variable, and in no name that can be written."""
 
 
 class Direction(StrEnum):
@@ -50,9 +54,9 @@ class CheckedTraversal:
     right_type: str
     edge_type: str
     direction: Direction
-    minimum_hops: int = 1
-    maximum_hops: int = 1
-    edge_variable: str | None = None
+    min_hops: int = 1
+    max_hops: int = 1
+    edge_binding: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,12 +39,13 @@ def _links(clauses: tuple[CheckedClause, ...]) -> Iterator[set[str]]:
             case CheckedBinding():
                 yield {clause.variable, *mentions(*clause.conditions)}
             case CheckedTraversal():
-                edge = {clause.edge_variable} if clause.edge_variable else set()
+                edge = {clause.edge_binding} if clause.edge_binding else set()
                 yield {clause.left, clause.right} | edge
             case CheckedFilter():
                 if names := mentions(clause.condition):
                     yield set(names)
             case CheckedOptional():
-                yield {*clause.outer, *clause.introduced}
+                # It keeps every combination of its outer variables, so it does not connect them.
+                yield {*clause.outer[:1], *clause.introduced}
             case CheckedNegation():
                 yield set(clause.outer)

@@ -137,8 +137,8 @@ def _pattern(clause: ast.Binding | ast.Traversal | ast.Negation | ast.OptionalMa
 
 def _traversal(traversal: ast.Traversal) -> str:
     edge = f"<{traversal.edge}>" if traversal.is_undirected else str(traversal.edge)
-    if traversal.edge_variable is not None:
-        edge = f"${traversal.edge_variable}:{edge}"
+    if traversal.edge_binding is not None:
+        edge = f"${traversal.edge_binding}:{edge}"
     if bounds := traversal.bounds:
         maximum = "" if bounds.maximum is None else bounds.maximum
         edge += f"{{{bounds.minimum},{maximum}}}"

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 from omnigraph_core.diagnostics import did_you_mean
 from omnigraph_core.query.ast import ANONYMOUS
+from omnigraph_core.query.checked import FRESH_MARK
 from omnigraph_core.query.typed import EntityKind
+from omnigraph_core.schema.catalog import EDGE_IMPLICIT, NODE_IMPLICIT
 from omnigraph_core.types import STRING
 
 if TYPE_CHECKING:
@@ -22,8 +24,6 @@ if TYPE_CHECKING:
     from omnigraph_core.schema.catalog import Catalog, PropertyDef
     from omnigraph_core.types import PropType
 
-_NODE_IMPLICIT: Final = frozenset({"id"})
-_EDGE_IMPLICIT: Final = frozenset({"id", "src", "dst"})
 _LONGEST_QUOTE: Final = 40
 
 
@@ -55,7 +55,7 @@ class Context:
     def fresh_name(self) -> str:
         """A variable no query can write, for `$_`."""
         self._fresh += 1
-        return f"_#{self._fresh}"
+        return f"{ANONYMOUS}{FRESH_MARK}{self._fresh}"
 
     def written(self, span: Span) -> str:
         """The source text of a span on one line, in backticks; long texts are cut."""
@@ -194,10 +194,10 @@ def find_property(ctx: Context, bound: Bound, name: str) -> PropType | None:
 
 def properties_of(
     catalog: Catalog, kind: EntityKind, type_name: str | None
-) -> tuple[Mapping[str, PropertyDef], frozenset[str]]:
+) -> tuple[Mapping[str, PropertyDef], tuple[str, ...]]:
     """The declared properties of a type and the names of its implicit columns."""
     if type_name is None:
-        return {}, frozenset()
+        return {}, ()
     if kind is EntityKind.EDGE:
-        return catalog.edges[type_name].properties, _EDGE_IMPLICIT
-    return catalog.nodes[type_name].properties, _NODE_IMPLICIT
+        return catalog.edges[type_name].properties, EDGE_IMPLICIT
+    return catalog.nodes[type_name].properties, NODE_IMPLICIT

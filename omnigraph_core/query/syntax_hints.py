@@ -99,7 +99,7 @@ _HINTS: Final = (
     _hint("name each column: `return { $x.name }`", after=r"\*", expected="ACCESS"),
     _hint(_CYPHER, after=r"-\s*\[|--|->|<-|-\("),
     _hint(_CYPHER, before=r"[-<]", after=r"[-\[>]"),
-    _hint(_NUMBER, after=r"[0-9]++(?:\.[0-9]++)?+[A-Za-z_.]|\.[0-9]"),
+    _hint(_NUMBER, after=r"[0-9]+(?![0-9])(?:\.[0-9]+(?![0-9])|(?!\.[0-9]))[A-Za-z_.]|\.[0-9]"),
     _hint("there is no arithmetic: compute the value outside and pass a parameter",
           after="[-+*/%]"),
     _hint("a character that cannot be seen stands here: put a space in its place",

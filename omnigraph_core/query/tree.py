@@ -37,7 +37,7 @@ MAX_DIGITS: Final = 640
 
 _ACCESS: Final = re.compile(r"\$(\w+)\s*\.\s*(\w+)")
 _WORD: Final = re.compile(r"\w+")
-_COMMENT: Final = re.compile(r"//[^\n]*|/\*[\s\S]*?\*/")
+_COMMENT: Final = re.compile(r"//[^\r\n]*|/\*[\s\S]*?\*/")
 _OPS: Final = {str(op): op for op in ast.CompareOp}
 _TEMPORAL: Final = {"date": Scalar.DATE, "datetime": Scalar.DATETIME}
 

@@ -67,8 +67,8 @@ def _of_clause(clause: Clause) -> Iterator[str]:
         case Traversal():
             yield clause.left
             yield clause.right
-            if clause.edge_variable is not None:
-                yield clause.edge_variable
+            if clause.edge_binding is not None:
+                yield clause.edge_binding
         case Filter():
             yield from _of_condition(clause.condition)
         case Negation() | OptionalMatch():

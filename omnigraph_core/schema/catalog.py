@@ -7,7 +7,7 @@ first, then those copied from interfaces in written order.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from omnigraph_core.ids import edge_table_key, node_table_key
 
@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from omnigraph_core.types import PropType
     from omnigraph_core.values import Value
 
-NODE_IMPLICIT = ("id",)
-EDGE_IMPLICIT = ("id", "src", "dst")
+NODE_IMPLICIT: Final = ("id",)
+EDGE_IMPLICIT: Final = ("id", "src", "dst")
+EDGE_ENDS: Final = {"from": "src", "to": "dst"}
+"""How authors write the ends of an edge → the columns that hold them."""
 
 
 @dataclass(frozen=True, slots=True)

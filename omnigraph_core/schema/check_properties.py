@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from omnigraph_core.schema.catalog import EDGE_ENDS, EDGE_IMPLICIT, NODE_IMPLICIT
 from omnigraph_core.schema.check_annotations import (
     check_former_name,
     check_texts,
@@ -34,9 +35,9 @@ _STORAGE_COLUMNS: Final = frozenset(
     }
 )
 _IMPLICIT: Final = {
-    "interface": frozenset({"id"}),
-    "node": frozenset({"id"}),
-    "edge": frozenset({"id", "src", "dst", "from", "to"}),
+    "interface": NODE_IMPLICIT,
+    "node": NODE_IMPLICIT,
+    "edge": (*EDGE_IMPLICIT, *EDGE_ENDS),
 }
 _ONCE: Final = ("key", "unique", "index", "embed")
 

@@ -29,7 +29,7 @@ DECLARING_WORDS: Final = {
 
 UNCLOSED_COMMENT: Final = "this comment is never closed"
 
-_FOUND: Final = re.compile(r'"(?:\\[\s\S]|[^"\\])*+"|@?[A-Za-z0-9_]+|->|\.\.|/\*|\*/|[\s\S]')
+_FOUND: Final = re.compile(r'"[^"\\]*(?:\\[\s\S][^"\\]*)*"|@?[A-Za-z0-9_]+|->|\.\.|/\*|\*/|[\s\S]')
 _WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ANNOTATION: Final = re.compile(r"@[a-z_][A-Za-z0-9_]*")
 _LAST_WORD: Final = re.compile(r"([a-z_][A-Za-z0-9_]*)\s*\Z")

@@ -48,8 +48,8 @@ def _domains(
         elif isinstance(clause, CheckedTraversal):
             found[clause.left] = list(graph.nodes[clause.left_type].values())
             found[clause.right] = list(graph.nodes[clause.right_type].values())
-            if clause.edge_variable is not None:
-                found[clause.edge_variable] = graph.edges[clause.edge_type]
+            if clause.edge_binding is not None:
+                found[clause.edge_binding] = graph.edges[clause.edge_type]
     return found
 
 
@@ -71,17 +71,17 @@ def _fits(clauses: tuple[CheckedClause, ...], row: Row, given: Given) -> bool:
 
 
 def _names(clause: CheckedTraversal) -> set[str]:
-    return {clause.left, clause.right, clause.edge_variable or clause.left}
+    return {clause.left, clause.right, clause.edge_binding or clause.left}
 
 
 def _is_linked(clause: CheckedTraversal, row: Row, graph: OracleGraph) -> bool:
     left, right = row[clause.left], row[clause.right]
     if not isinstance(left, Node) or not isinstance(right, Node):
         return False
-    if clause.edge_variable is not None:
-        hop = (left, right, row[clause.edge_variable])
+    if clause.edge_binding is not None:
+        hop = (left, right, row[clause.edge_binding])
         return hop in graph.hops(clause.edge_type, clause.direction)
-    hops = (clause.minimum_hops, clause.maximum_hops)
+    hops = (clause.min_hops, clause.max_hops)
     return right in graph.reached(left, clause.edge_type, clause.direction, *hops)
 
 

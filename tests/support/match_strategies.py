@@ -135,10 +135,10 @@ def _with_edges_bound_once(clauses: list[Required], taken: Iterable[str]) -> lis
     seen = set(taken)
     kept: list[Required] = []
     for clause in clauses:
-        if isinstance(clause, CheckedTraversal) and clause.edge_variable in seen:
-            clause = replace(clause, edge_variable=None)
-        elif isinstance(clause, CheckedTraversal) and clause.edge_variable is not None:
-            seen.add(clause.edge_variable)
+        if isinstance(clause, CheckedTraversal) and clause.edge_binding in seen:
+            clause = replace(clause, edge_binding=None)
+        elif isinstance(clause, CheckedTraversal) and clause.edge_binding is not None:
+            seen.add(clause.edge_binding)
         kept.append(clause)
     return kept
 
@@ -190,7 +190,7 @@ def _mentioned(clause: CheckedClause) -> tuple[str, ...]:
         case CheckedBinding():
             return (clause.variable,)
         case CheckedTraversal():
-            edge = (clause.edge_variable,) if clause.edge_variable else ()
+            edge = (clause.edge_binding,) if clause.edge_binding else ()
             return (clause.left, clause.right, *edge)
         case CheckedFilter():
             return tuple(_variables(clause.condition))

@@ -140,7 +140,7 @@ def test_json_by_type(value: object, type_: PropType, read: object) -> None:
         (None, I64, "expected I64, found null"),
         ([1], PAIR, "expected 2 numbers, found 1"),
         ([1, "x"], PAIR, "element 1: expected a number"),
-        ([1, None], INTS, "element 1: expected I32, found None"),
+        ([1, None], INTS, "element 1: expected I32, found null"),
         ("x", INTS, "as an array"),
     ],
 )

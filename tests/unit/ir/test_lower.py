@@ -51,7 +51,7 @@ def part(name: str) -> CheckedBinding:
 
 def link(left: str, right: str, edge: str | None = None) -> CheckedTraversal:
     ends = (left, "Part", right, "Part")
-    return CheckedTraversal(*ends, "Uses", Direction.OUT, edge_variable=edge)
+    return CheckedTraversal(*ends, "Uses", Direction.OUT, edge_binding=edge)
 
 
 def lowered(*clauses: CheckedClause) -> list[str]:

@@ -34,7 +34,7 @@ def parts(body: str) -> tuple[tuple[str, ...], ...]:
         ("$a: Part  $b: Part  $sku = \"x\"", (("a",), ("b",))),
         ("$a: Part  $b: Part  not { $a fits $b }", (("a", "b"),)),
         ("$a: Part  optional { $a fits $b }", (("a", "b"),)),
-        ("$a: Part  $b: Part  optional { $a fits $b  $b.note = $a.note }", (("a", "b"),)),
+        ("$a: Part  $b: Part  optional { $a fits $c  $b fits $c }", (("a", "c"), ("b",))),
         ("$a: Part  $b: Part  $c: Part  $a fits $c  $c fits $b", (("a", "b", "c"),)),
     ],
 )  # fmt: skip

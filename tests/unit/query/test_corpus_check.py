@@ -164,10 +164,8 @@ def _clauses(clauses: tuple[CheckedClause, ...], indent: str) -> Iterator[str]:
 
 def _traversal(clause: CheckedTraversal) -> str:
     tail, head = _ARROWS[clause.direction]
-    edge = (
-        f"{clause.edge_variable}:{clause.edge_type}" if clause.edge_variable else clause.edge_type
-    )
-    hops = (clause.minimum_hops, clause.maximum_hops)
+    edge = f"{clause.edge_binding}:{clause.edge_type}" if clause.edge_binding else clause.edge_type
+    hops = (clause.min_hops, clause.max_hops)
     bounds = "" if hops == (1, 1) else f"{{{hops[0]},{hops[1]}}}"
     left = f"{clause.left}: {clause.left_type}"
     return f"({left}) {tail}[{edge}{bounds}]{head} ({clause.right}: {clause.right_type})"

@@ -123,7 +123,7 @@ def test_properties_of_an_optional_variable_are_nullable() -> None:
 
 
 def test_an_unknown_type_has_no_properties() -> None:
-    assert properties_of(CATALOG, EntityKind.NODE, None) == ({}, frozenset())
+    assert properties_of(CATALOG, EntityKind.NODE, None) == ({}, ())
 
 
 def test_quoted_source_is_one_short_line() -> None:
