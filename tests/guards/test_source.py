@@ -52,6 +52,13 @@ def test_the_environment_is_read_in_one_place() -> None:
     assert readers == ["settings.py"]
 
 
+def test_no_possessive_quantifiers() -> None:
+    """Python 3.11.0 to 3.11.4 match some of them wrongly."""
+    sources = [*MODULES, *PACKAGE.rglob("*.lark")]
+    found = [relative(p) for p in sources if re.search(r"[\])][*+?]\+", p.read_text())]
+    assert found == []
+
+
 def test_pins_name_no_registry() -> None:
     lock = (ROOT / "requirements.lock").read_text()
     assert "://" not in lock

@@ -16,6 +16,7 @@ from omnigraph_core.query.codes import QUERY_CODES
 from omnigraph_core.query.parse import parse_queries
 from omnigraph_core.schema.build import compile_schema
 from tests.support.corpus import load_cases
+from tests.support.examples import examples
 from tests.support.query_strategies import files
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ BY_KIND = {
 }
 
 total = settings(
-    max_examples=2000,
+    max_examples=examples(2000),
     phases=[Phase.generate],
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
@@ -121,7 +122,7 @@ def test_a_misnamed_text_is_checked_or_refused(source: tuple[str, str]) -> None:
     _check(*source)
 
 
-@settings(total, max_examples=100)
+@settings(total, max_examples=examples(100))
 @given(st.sampled_from(list(CATALOGS)), files)
 def test_any_tree_is_checked_or_refused(schema: str, file: QueryFile) -> None:
     results = check_queries(file, CATALOGS[schema], Source("")).results

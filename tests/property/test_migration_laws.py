@@ -28,6 +28,7 @@ from omnigraph_core.schema.migrate import (
     UnsupportedChange,
     plan_migration,
 )
+from tests.support.examples import examples
 
 if TYPE_CHECKING:
     from omnigraph_core.schema.catalog import Catalog
@@ -154,7 +155,7 @@ def test_documents_survive_json(pair: tuple[Catalog, Catalog]) -> None:
     assert shape_hash(again) == shape_hash(after)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(pairs)
 def test_what_was_accepted_has_nothing_left_to_do(pair: tuple[Catalog, Catalog]) -> None:
     before, after = pair
@@ -163,7 +164,7 @@ def test_what_was_accepted_has_nothing_left_to_do(pair: tuple[Catalog, Catalog])
     assert catalog_from_document(document) == after
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(pairs)
 def test_a_plan_is_empty_only_between_equal_shapes(pair: tuple[Catalog, Catalog]) -> None:
     before, after = pair
@@ -178,7 +179,7 @@ def test_a_plan_is_empty_only_between_equal_shapes(pair: tuple[Catalog, Catalog]
         )
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(pairs, st.booleans())
 def test_steps_come_in_order(pair: tuple[Catalog, Catalog], allowed: bool) -> None:
     before, after = pair
@@ -216,7 +217,7 @@ def test_ids_are_never_used_again(versions: list[Catalog]) -> None:
         assert all(item < new.next_identity_id for item in current)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(pairs)
 def test_an_id_only_follows_its_name_or_a_hint(pair: tuple[Catalog, Catalog]) -> None:
     before, after = pair
@@ -239,7 +240,7 @@ names = st.sampled_from("abcd")
 hinted = st.dictionaries(names, st.none() | names, max_size=4)
 
 
-@settings(max_examples=1000)
+@settings(max_examples=examples(1000))
 @given(hinted, hinted)
 def test_matching_never_mixes_things_up(
     accepted: dict[str, str | None], desired: dict[str, str | None]
@@ -314,7 +315,7 @@ def places(value: object, path: tuple[str | int, ...] = ()) -> list[tuple[str | 
     return [found for key, item in inner for found in ((*path, key), *places(item, (*path, key)))]
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(catalogs, st.data())
 def test_a_damaged_document_is_refused_or_still_opens(
     catalog: Catalog, data: st.DataObject

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from omnigraph_core.errors import QuerySyntaxError
 from omnigraph_core.query.parse import parse_queries
 from omnigraph_core.query.render import render_queries
+from tests.support.examples import examples
 from tests.support.query_strategies import files
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ INSERTED = [
 
 
 @settings(
-    max_examples=1000,
+    max_examples=examples(1000),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
@@ -66,7 +67,7 @@ def mutated_sources(draw: st.DrawFn) -> str:
 
 
 @settings(
-    max_examples=1500,
+    max_examples=examples(1500),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )

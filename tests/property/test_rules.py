@@ -15,6 +15,7 @@ from omnigraph_core.ir.rules.levels import RuleContext
 from omnigraph_core.query.typed import Constant, PropertyValue
 from omnigraph_core.types import I64, STRING
 from tests.support.denotation import matches
+from tests.support.examples import examples
 from tests.support.match_strategies import AGES, PARAM, graphs, match_clauses
 from tests.support.oracle import NOW, Given, Row, run, solutions
 from tests.support.people import people_catalog
@@ -33,7 +34,7 @@ def counted(rows: Iterable[Row]) -> Counter[object]:
     return Counter(tuple(sorted(row.items(), key=lambda item: item[0])) for row in rows)
 
 
-@settings(max_examples=800)
+@settings(max_examples=examples(800))
 @given(match_clauses(), graphs(), parameter)
 def test_lowering_and_rules_keep_the_meaning(
     clauses: Clauses, graph: OracleGraph, value: int | None
@@ -50,7 +51,7 @@ def test_lowering_and_rules_keep_the_meaning(
     assert optimize(optimised, people_catalog()) == optimised
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(match_clauses(), graphs(), parameter, st.integers(0, 3), st.booleans())
 def test_ordered_pages_are_equal_row_by_row(
     clauses: Clauses, graph: OracleGraph, value: int | None, limit: int, is_descending: bool

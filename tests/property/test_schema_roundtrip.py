@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omnigraph_core.errors import CompileError
@@ -15,6 +15,7 @@ from omnigraph_core.schema.build import compile_schema
 from omnigraph_core.schema.codes import SCHEMA_CODES
 from omnigraph_core.schema.parse import parse_schema
 from omnigraph_core.schema.render import render_schema
+from tests.support.examples import examples
 from tests.support.schema_strategies import schemas
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ SNIPPETS = [
 
 
 @given(schemas)
-@settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(500))
 def test_parsing_undoes_rendering(schema: ast.Schema) -> None:
     assert parse_schema(render_schema(schema)) == schema
 
@@ -55,7 +56,7 @@ def mutated_texts(draw: st.DrawFn) -> str:
 
 
 @given(mutated_texts())
-@settings(max_examples=1000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(1000))
 def test_no_text_raises_anything_but_a_compile_error(text: str) -> None:
     found = problems_of(text)
     for item in found:
@@ -67,7 +68,7 @@ def test_no_text_raises_anything_but_a_compile_error(text: str) -> None:
 
 
 @given(st.text(max_size=60))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 def test_text_without_a_declaration_is_refused_unless_blank(text: str) -> None:
     is_blank = not re.sub(r"//[^\n]*|/\*[\s\S]*?\*/|[ \t\r\n]", "", text)
     assert is_blank == (not problems_of(text))
