@@ -1,0 +1,1 @@
+"""The query language: text to checked queries, lint, parameters, result columns."""

@@ -7,7 +7,7 @@ problem has no checked form: what follows the checker never sees half of one.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from omnigraph_core.diagnostics import Diagnostics, did_you_mean
 from omnigraph_core.errors import QueryNotFound, QueryTypeError
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from omnigraph_core.query.checked import CheckedMutation, CheckedRead
     from omnigraph_core.query.scope import Scope
     from omnigraph_core.schema.catalog import Catalog
+
+
+_LISTED: Final = 12
+"""Names a hint lists at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +104,8 @@ def select_query(file: QueryFile, name: str | None) -> Query:
 
 
 def _list(names: list[str]) -> str:
-    return ", ".join(f"`{name}`" for name in names)
+    shown = ", ".join(f"`{name}`" for name in names[:_LISTED])
+    return shown if len(names) <= _LISTED else f"{shown} and {len(names) - _LISTED} more"
 
 
 def _check(query: Query, catalog: Catalog, problems: Diagnostics) -> QueryCheck:

@@ -68,7 +68,9 @@ def _key(
     if isinstance(expr, Access):
         return _property_key(ctx, scope, result, key, expr)
     if isinstance(expr, Call):
-        if _kind(expr) is FunctionKind.RANK and not _may_rank(ctx, result, read, key, is_first):
+        if _kind(expr) is FunctionKind.RANK and not _may_rank(
+            ctx, result, read, key, is_first=is_first
+        ):
             return None
         return _call_key(ctx, scope, result, key, expr)
     _report_no_key(ctx, scope, key)
@@ -108,7 +110,7 @@ def _in_result(ctx: Context, result: Result, key: SortKey, value: TypedExpr) -> 
     return column
 
 
-def _may_rank(ctx: Context, result: Result, read: Read, key: SortKey, is_first: bool) -> bool:
+def _may_rank(ctx: Context, result: Result, read: Read, key: SortKey, *, is_first: bool) -> bool:
     assert isinstance(key.expr, Call)
     name, span = key.expr.function, key.expr.span
     if name == "rrf" and read.limit is None:

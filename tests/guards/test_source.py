@@ -28,7 +28,7 @@ def test_module(path: Path) -> None:
     assert "NotImplementedError" not in text
     assert path.stem not in FORBIDDEN_NAMES
     tree = ast.parse(text)
-    assert not text.strip() or ast.get_docstring(tree), "a module says what it is for"
+    assert ast.get_docstring(tree), "a module says what it is for"
     if relative(path) not in BROAD_EXCEPT_ALLOWED:
         broad = [
             node.lineno

@@ -104,6 +104,7 @@ def test_select_query() -> None:
     [
         (f"{GOOD}\n{WORSE}", "god", ["no query `god`", "did you mean `good`?", "`worse`"]),
         (f"{GOOD}\n{WORSE}", None, ["several queries", "`good`, `worse`"]),
+        ("\n".join(GOOD.replace("good", f"good{n}") for n in range(20)), None, ["and 8 more"]),
     ],
 )
 def test_select_query_says_what_there_is(text: str, name: str | None, words: list[str]) -> None:
