@@ -81,8 +81,27 @@ FUZZY_MAX_EDITS: Final = Constant(
     "fuzzy_max_edits", 2, "Edits `fuzzy` tolerates per word when a query does not say."
 )
 
+MAX_NESTING: Final = Constant(
+    "max_nesting",
+    64,
+    "Levels of brackets in a query: later passes recurse, far from Python's own limit.",
+)
+MAX_DIGITS: Final = Constant(
+    "max_digits",
+    640,
+    "Characters of a number literal: Python reads that many whatever limit is set on it.",
+)
+SCHEMA_DOCUMENT_VERSION: Final = Constant(
+    "schema_document_version",
+    2,
+    "The format of persisted schema documents that this release writes.",
+)
+
 CONSTANTS: Final[tuple[Constant[str] | Constant[int], ...]] = (
     RESERVED_PARAMETER,
     RRF_K,
     FUZZY_MAX_EDITS,
+    MAX_NESTING,
+    MAX_DIGITS,
+    SCHEMA_DOCUMENT_VERSION,
 )

@@ -17,13 +17,11 @@ from omnigraph_core.diagnostics import Diagnostics, Source, Span
 from omnigraph_core.errors import QuerySyntaxError
 from omnigraph_core.query.syntax_errors import describe
 from omnigraph_core.query.tree import CODE, PROBLEMS, TreeBuilder
+from omnigraph_core.settings import MAX_NESTING
 from omnigraph_core.syntax import chunks, nested_deeper_than
 
 if TYPE_CHECKING:
     from omnigraph_core.query import ast
-
-MAX_NESTING: Final = 64
-"""Later passes walk the tree by recursion; this keeps them far from Python's own limit."""
 
 _QUERY_START: Final = re.compile(r"(?<![\w$.@])query\s+[a-z_]\w*\s*\(")
 
@@ -35,13 +33,13 @@ def parse_queries(text: str, name: str = "<query>") -> ast.QueryFile:
         QuerySyntaxError: with every syntax problem found.
     """
     problems = Diagnostics(Source(text, name))
-    if deep := nested_deeper_than(MAX_NESTING, text):
-        problems.add(CODE, f"nested more than {MAX_NESTING} levels deep", deep)
-        raise QuerySyntaxError(problems.found)
     try:
         file = _parse(text, Span(0, len(text)), problems)
     except UnexpectedInput:
         raise QuerySyntaxError(_problems_by_query(problems.source).found) from None
+    # After the parse: brackets are known to match, and one query's do not count for the next.
+    if deep := nested_deeper_than(MAX_NESTING.value, text):
+        problems.add(CODE, f"nested more than {MAX_NESTING.value} levels deep", deep)
     if problems:
         raise QuerySyntaxError(problems.found)
     return file

@@ -16,6 +16,7 @@ from lark import Token, Transformer
 
 from omnigraph_core.diagnostics import Diagnostics, Name, Span
 from omnigraph_core.query import ast
+from omnigraph_core.settings import MAX_DIGITS
 from omnigraph_core.syntax import bad_escapes, unescape
 from omnigraph_core.types import Scalar
 
@@ -32,9 +33,6 @@ PROBLEMS: ContextVar[Diagnostics] = ContextVar("PROBLEMS")
 """One parser serves every thread, so what a parse finds is kept beside the parser, not in it."""
 
 CODE: Final = "Q000"
-MAX_DIGITS: Final = 640
-"""Python reads whole numbers of this length whatever limit is set on longer ones."""
-
 _ACCESS: Final = re.compile(r"\$(\w+)\s*\.\s*(\w+)")
 _WORD: Final = re.compile(r"\w+")
 _COMMENT: Final = re.compile(r"//[^\r\n]*|/\*[\s\S]*?\*/")
@@ -303,7 +301,7 @@ def _without_comments(token: str) -> str:
 
 
 def _int(token: Lexeme) -> int:
-    if len(token) > MAX_DIGITS:
+    if len(token) > MAX_DIGITS.value:
         _report(f"number of {len(token)} digits", Span(token.start_pos, token.end_pos))
         return 0
     return int(token)

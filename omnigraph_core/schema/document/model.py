@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from omnigraph_core.settings import SCHEMA_DOCUMENT_VERSION
+
 if TYPE_CHECKING:
     from omnigraph_core.schema.ast import Annotation, Cardinality
     from omnigraph_core.types import PropType
     from omnigraph_core.values import Value
 
-IR_VERSION: Final = 2
+IR_VERSION: Final = SCHEMA_DOCUMENT_VERSION.value
 FIRST_IDENTITY_ID: Final = 1
 
 

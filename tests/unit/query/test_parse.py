@@ -10,9 +10,9 @@ import pytest
 from omnigraph_core.diagnostics import Diagnostic, Span
 from omnigraph_core.errors import QuerySyntaxError
 from omnigraph_core.query import ast
-from omnigraph_core.query.parse import MAX_NESTING, parse_queries
+from omnigraph_core.query.parse import parse_queries
 from omnigraph_core.query.render import render_queries
-from omnigraph_core.query.tree import MAX_DIGITS
+from omnigraph_core.settings import MAX_DIGITS, MAX_NESTING
 from omnigraph_core.types import Scalar
 
 FIXTURES = sorted((Path(__file__).parents[2] / "fixtures" / "queries").glob("*.gq"))
@@ -125,7 +125,7 @@ def test_numbers_keep_their_kind() -> None:
 
 
 def test_numbers_of_absurd_length_are_refused() -> None:
-    assert expr("9" * MAX_DIGITS) == ast.Literal(int("9" * MAX_DIGITS))
+    assert expr("9" * MAX_DIGITS.value) == ast.Literal(int("9" * MAX_DIGITS.value))
     text = "query q() { match { $x.p = DIGITS $x knows{DIGITS,2} $y } return { $x } }"
     found = refused(text.replace("DIGITS", "9" * 5000))
     assert [item.message for item in found] == ["number of 5000 digits"] * 2
@@ -171,12 +171,17 @@ def test_a_long_chain_is_no_trouble() -> None:
 
 
 def test_nesting_has_a_limit() -> None:
-    inside = MAX_NESTING - 2
+    inside = MAX_NESTING.value - 2
     assert condition("(" * inside + "$x.p = 1" + ")" * inside)
     deep = "query q() { match { $x.p in " + "[" * 5000 + "]" * 5000 + " } return { $x } }"
     (found,) = refused(deep)
     assert found.message == "nested more than 64 levels deep"
     assert deep[found.span.start] == "["
+
+
+def test_unclosed_brackets_of_many_queries_do_not_add_up() -> None:
+    found = refused("query q() { match { $x: T\n" * 100)
+    assert len(found) == 100
 
 
 def test_brackets_in_strings_and_comments_do_not_nest() -> None:
