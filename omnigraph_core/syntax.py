@@ -56,6 +56,15 @@ def quote(text: str) -> str:
     return f'"{_NEEDS_ESCAPE.sub(lambda found: _ESCAPED[found[0]], text)}"'
 
 
+def lone_surrogate(text: str) -> Span | None:
+    """Where a text, unescaped from JSON perhaps, is no Unicode and could not be stored as UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as problem:
+        return Span(problem.start, problem.start + 1)
+    return None
+
+
 def chunks(text: str, start: re.Pattern[str]) -> Iterator[Span]:
     """The text cut before every match of `start` that lies outside strings and comments."""
     edges = sorted({0, *_landmarks(text, start), len(text)})

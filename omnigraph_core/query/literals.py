@@ -1,10 +1,10 @@
 """Literals as typed constants, alone and beside the type they meet.
 
 Alone, a whole number is I64 (U64 beyond its range), a fraction F64, a text String, an empty list
-[String]. In a comparison only two things change: whole numbers beside an F32 or F64 become F64, and
-an empty list takes the other side's type; nothing is truncated or range-checked, so a literal
-out of an I32's range simply never equals one. In an assignment the constant takes the property's
-own type, and what that type cannot hold is refused.
+[String]. In a comparison only two things change: whole numbers beside an F32 or F64 become F64
+where that is exact, and an empty list takes the other side's type; nothing is rounded, truncated
+or range-checked, so a literal out of an I32's range simply never equals one. In an assignment the
+constant takes the property's own type, and what that type cannot hold is refused.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def _joined(ctx: Context, members: list[Constant], span: Span) -> Constant | Non
     if len(scalars) == 1:
         return _list_constant((member.value for member in members), scalars.pop())
     if all(scalar.is_numeric for scalar in scalars):
-        if Scalar.F64 in scalars:
+        if Scalar.F64 in scalars and all(_is_exact(member.value) for member in members):
             return _list_constant((_as_float(member.value) for member in members), Scalar.F64)
         if all(isinstance(member.value, int) and member.value >= 0 for member in members):
             return _list_constant((member.value for member in members), Scalar.U64)
@@ -137,12 +137,17 @@ def meet(constant: Constant, other: PropType) -> Constant:
     if isinstance(constant.value, tuple):
         if not constant.value:
             return Constant((), PropType(other.scalar, is_list=True))
-        if other.scalar.is_float and mine.scalar.is_integer:
+        if other.scalar.is_float and mine.scalar.is_integer and all(map(_is_exact, constant.value)):
             return _list_constant((_as_float(item) for item in constant.value), Scalar.F64)
         return constant
-    if other.scalar.is_float and mine.scalar.is_integer:
+    if other.scalar.is_float and mine.scalar.is_integer and _is_exact(constant.value):
         return Constant(_as_float(constant.value), F64)
     return constant
+
+
+def _is_exact(value: Value) -> bool:
+    """Whether a number is the same as an F64; rounding it would make it equal to its neighbours."""
+    return _as_float(value) == value
 
 
 def is_allowed(ctx: Context, constant: Constant, type: PropType, written: Expr) -> bool:

@@ -18,7 +18,7 @@ from omnigraph_core.errors import QuerySyntaxError
 from omnigraph_core.query.syntax_errors import describe
 from omnigraph_core.query.tree import CODE, PROBLEMS, TreeBuilder
 from omnigraph_core.settings import MAX_NESTING
-from omnigraph_core.syntax import chunks, nested_deeper_than
+from omnigraph_core.syntax import chunks, lone_surrogate, nested_deeper_than
 
 if TYPE_CHECKING:
     from omnigraph_core.query import ast
@@ -33,6 +33,9 @@ def parse_queries(text: str, name: str = "<query>") -> ast.QueryFile:
         QuerySyntaxError: with every syntax problem found.
     """
     problems = Diagnostics(Source(text, name))
+    if broken := lone_surrogate(text):
+        problems.add(CODE, "half of a surrogate pair", broken, hint="send the text as UTF-8")
+        raise QuerySyntaxError(problems.found)
     try:
         file = _parse(text, Span(0, len(text)), problems)
     except UnexpectedInput:

@@ -211,5 +211,3 @@ def _is_found(pattern: str, text: str) -> bool | str:
         return bool(pc.match_substring_regex(pa.array([text]), pattern)[0].as_py())
     except pa.ArrowInvalid as problem:
         return str(problem).removeprefix("Invalid regular expression: ")
-    except UnicodeEncodeError:
-        return "text that is not Unicode"

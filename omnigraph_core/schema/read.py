@@ -22,7 +22,7 @@ from omnigraph_core.schema.syntax_errors import (
     describe_syntax_error,
 )
 from omnigraph_core.schema.tree import PROBLEMS, TreeBuilder
-from omnigraph_core.syntax import chunks
+from omnigraph_core.syntax import chunks, lone_surrogate
 from omnigraph_core.types import Scalar
 
 _TYPE_WORD: Final = rf"(?:{'|'.join(Scalar)})(?![A-Za-z0-9_])"
@@ -51,6 +51,9 @@ def read_schema(text: str, name: str) -> ParsedSchema:
     """Parse without raising; not complete when some text fits no declaration."""
     source = Source(text, name)
     problems = Diagnostics(source)
+    if broken := lone_surrogate(text):
+        problems.add("P1", "half of a surrogate pair", broken, hint="send the text as UTF-8")
+        return ParsedSchema(ast.Schema(), problems, is_complete=False)
     try:
         schema = _parse(TextSlice(text, 0, len(text)), problems)
     except UnexpectedInput:

@@ -14,6 +14,7 @@ from omnigraph_core.syntax import (
     chunks,
     last_string,
     last_unclosed,
+    lone_surrogate,
     nested_deeper_than,
     one_of,
     quote,
@@ -23,6 +24,11 @@ from omnigraph_core.syntax import (
 
 START = re.compile(r"\bgo\b")
 PARSER = Lark('start: ("go" NAME ";")*\nNAME: /[a-z]+/\n%ignore " "', parser="lalr")
+
+
+def test_half_a_surrogate_pair_is_found() -> None:
+    assert lone_surrogate("aé😀") is None
+    assert lone_surrogate("ab\ud800c") == Span(2, 3)
 
 
 @pytest.mark.parametrize("text", ["", "plain", 'a "b" \\ c', "\n\r\t", "\\n", "é ✓", "\\\\n"])

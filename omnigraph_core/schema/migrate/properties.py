@@ -84,7 +84,8 @@ def plan_property_drops(pair: AnyPair, *, allow_data_loss: bool) -> Iterator[Ste
 
 def _plan_added(pair: AnyPair, after: PropertyDef) -> Iterator[Step]:
     is_required = not after.type.is_nullable and pair.kind is not TypeKind.INTERFACE
-    if is_required and not after.has_default:
+    is_filled = after.has_default or _is_embedded_everywhere(pair, after.name)
+    if is_required and not is_filled:
         takes_default = not (after.type.is_vector or after.type.is_blob)
         yield UnsupportedChange(
             pair.entity(after.name),
@@ -100,6 +101,7 @@ def _plan_added(pair: AnyPair, after: PropertyDef) -> Iterator[Step]:
         str(after.name),
         after.type,
         stored_default(after),
+        tier=Tier.SAFE if after.has_default or not is_required else Tier.VALIDATED,
         data_work=DataWork.BACKFILL if is_required else DataWork.NONE,
     )
     if after.name in embeddings_of(pair.after):
@@ -148,6 +150,12 @@ def _is_embedded_anew(pair: AnyPair, old: str, new: str) -> bool:
     if before is None or after is None:
         return before is not after
     return (pair.renamed(before.source), before.model) != (after.source, after.model)
+
+
+def _is_embedded_everywhere(pair: AnyPair, name: str) -> bool:
+    """Whether every row has a text to make this vector from."""
+    embedding = embeddings_of(pair.after).get(name)
+    return embedding is not None and not pair.after.properties[embedding.source].type.is_nullable
 
 
 def _change_embedding(pair: AnyPair, name: str) -> ChangeEmbedding:

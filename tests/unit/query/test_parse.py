@@ -170,6 +170,11 @@ def test_a_long_chain_is_no_trouble() -> None:
     assert len(found.operands) == 3000
 
 
+def test_text_that_is_no_unicode_is_refused() -> None:
+    (found,) = refused('query q() { match { $x.p = "\ud800" } return { $x } }')
+    assert found.message == "half of a surrogate pair"
+
+
 def test_nesting_has_a_limit() -> None:
     inside = MAX_NESTING.value - 2
     assert condition("(" * inside + "$x.p = 1" + ")" * inside)

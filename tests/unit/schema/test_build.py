@@ -117,9 +117,3 @@ def test_a_value_on_a_property_constraint_is_refused_in_a_tree_made_by_hand() ->
     with pytest.raises(SchemaError) as caught:
         build_catalog(ast.Schema((node,)))
     assert [item.code for item in caught.value.diagnostics] == ["P11"]
-
-
-def test_a_pattern_that_is_no_unicode_is_refused() -> None:
-    with pytest.raises(SchemaError) as caught:
-        compile_schema('node A { a: String @check(a, "\ud800") }')
-    assert [item.code for item in caught.value.diagnostics] == ["P21"]

@@ -238,7 +238,7 @@ def test_an_end_that_looks_renamed_suggests_the_hint() -> None:
 
 
 def test_a_default_is_suggested_only_where_one_can_stand() -> None:
-    added = "b: Blob  e: Vector(2) @embed(k)  k: String  n: I32"
+    added = "b: Blob  e: Vector(2)  k: String  n: I32"
     found = plan("node A {}", f"node A {{ {added} }}")
     assert [step.hint for step in found.unsupported] == [
         "make it `Blob?`",

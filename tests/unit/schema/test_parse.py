@@ -106,3 +106,8 @@ def test_parses_in_parallel_keep_their_problems_apart() -> None:
         parsed = list(pool.map(lambda text: read_schema(text, "x"), texts))
     messages = [[item.message for item in one.problems.found] for one in parsed]
     assert messages == [[f"unknown type `Wrong{i}`"] for i in range(40)]
+
+
+def test_text_that_is_no_unicode_is_refused() -> None:
+    with pytest.raises(SchemaSyntaxError, match="half of a surrogate pair"):
+        parse_schema('node A @description("\ud800") {}')
