@@ -52,7 +52,7 @@ test: $(READY) ## the whole suite
 	$(BIN)/pytest -n $(WORKERS) --cov --cov-report=term
 
 test-property: $(READY) ## the laws, with ten times the examples
-	HYPOTHESIS_PROFILE=long $(BIN)/pytest tests/property
+	HYPOTHESIS_PROFILE=long $(BIN)/pytest -n $(WORKERS) tests/property
 
 docs-check: $(READY) ## every snippet of the docs, and the guards
 	$(BIN)/pytest tests/docs tests/guards
