@@ -1,12 +1,11 @@
-"""Traversals as links between two variables, and the order in which to walk them.
+"""The order in which to walk the traversals of a match, and from which end.
 
-A link is a relation that reads the same from both ends, so it can be entered from whichever end is
-bound: the direction turns round and the rows stay the same.
+A traversal links two variables and reads the same from both, so it can be entered from whichever
+end is bound: the direction turns round and the rows stay the same.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from omnigraph_core.ir.nodes import Expand
@@ -15,6 +14,7 @@ from omnigraph_core.query.checked import Direction
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
+    from omnigraph_core.query.checked import CheckedTraversal
     from omnigraph_core.query.typed import TypedCondition
 
 _TURNED: Final = {
@@ -24,27 +24,7 @@ _TURNED: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
-    left: str
-    left_type: str
-    right: str
-    right_type: str
-    edge_type: str
-    direction: Direction
-    min_hops: int
-    max_hops: int
-    edge_binding: str | None
-
-    @property
-    def source(self) -> tuple[str, str]:
-        """Variable and type of the end where the stored edge starts; the left one if undirected."""
-        if self.direction is Direction.IN:
-            return self.right, self.right_type
-        return self.left, self.left_type
-
-
-def next_link(links: Iterable[Link], bound: Collection[str]) -> Link | None:
+def next_link(links: Iterable[CheckedTraversal], bound: Collection[str]) -> CheckedTraversal | None:
     """The link to walk next: one that only drops rows if there is one, else the first with an end.
 
     None when no link touches a bound variable.
@@ -57,7 +37,9 @@ def next_link(links: Iterable[Link], bound: Collection[str]) -> Link | None:
 
 
 def walk_link(
-    link: Link, bound: Collection[str], conditions: Mapping[str, tuple[TypedCondition, ...]]
+    link: CheckedTraversal,
+    bound: Collection[str],
+    conditions: Mapping[str, tuple[TypedCondition, ...]],
 ) -> Expand:
     """The expand that walks a link from a bound end, the left one if both are.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from omnigraph_core.errors import InvariantBroken
-from omnigraph_core.ir.links import Link, next_link, walk_link
+from omnigraph_core.ir.links import next_link, walk_link
 from omnigraph_core.ir.local_names import outer_names, rename_locals
 from omnigraph_core.ir.lower_mutation import lower_mutation
 from omnigraph_core.ir.nodes import (
@@ -94,7 +94,7 @@ class _Block:
         self.ops: list[Op] = []
         self.scans: list[CheckedBinding] = []
         self.conditions: dict[str, tuple[TypedCondition, ...]] = {}
-        self.links: list[Link] = []
+        self.links: list[CheckedTraversal] = []
         self.filters: list[tuple[TypedCondition, frozenset[str]]] = []
         self.negations: list[CheckedNegation] = []
         self.optionals: list[CheckedOptional] = []
@@ -106,7 +106,7 @@ class _Block:
             case CheckedBinding():
                 self._sort_in_binding(clause)
             case CheckedTraversal():
-                self.links.append(_link(clause))
+                self.links.append(clause)
             case CheckedFilter(condition=condition):
                 self._wait_for(condition)
             case CheckedNegation():
@@ -205,17 +205,3 @@ class _Block:
                 f"every clause of a match is emitted; left over with {sorted(self.bound)} bound: "
                 f"{left_over}"
             )
-
-
-def _link(traversal: CheckedTraversal) -> Link:
-    return Link(
-        left=traversal.left,
-        left_type=traversal.left_type,
-        right=traversal.right,
-        right_type=traversal.right_type,
-        edge_type=traversal.edge_type,
-        direction=traversal.direction,
-        min_hops=traversal.min_hops,
-        max_hops=traversal.max_hops,
-        edge_binding=traversal.edge_binding,
-    )

@@ -58,6 +58,13 @@ class CheckedTraversal:
     max_hops: int = 1
     edge_binding: str | None = None
 
+    @property
+    def source(self) -> tuple[str, str]:
+        """Variable and type of the end where the stored edge starts; the left one if undirected."""
+        if self.direction is Direction.IN:
+            return self.right, self.right_type
+        return self.left, self.left_type
+
 
 @dataclass(frozen=True, slots=True)
 class CheckedFilter:

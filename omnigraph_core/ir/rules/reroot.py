@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from omnigraph_core.ir.links import Link, next_link, walk_link
+from omnigraph_core.ir.links import next_link, walk_link
 from omnigraph_core.ir.nodes import Expand, Filter, NodeScan, OptionalJoin, introduces
 from omnigraph_core.ir.rules.levels import RuleContext, rewrite_levels
+from omnigraph_core.query.checked import CheckedTraversal
 from omnigraph_core.query.mentions import mentions
 from omnigraph_core.query.typed import Compare, IsIn, PropertyValue, TypedOp
 
@@ -139,8 +140,8 @@ def _own_filters(part: Iterable[Op]) -> Iterator[tuple[str, tuple[TypedCondition
             yield op.dst_var, op.dst_filters
 
 
-def _link(op: Expand, types: dict[str, str]) -> Link:
-    return Link(
+def _link(op: Expand, types: dict[str, str]) -> CheckedTraversal:
+    return CheckedTraversal(
         left=op.src_var,
         left_type=types[op.src_var],
         right=op.dst_var,
