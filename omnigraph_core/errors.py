@@ -17,10 +17,15 @@ OmnigraphError
 │   ├── BranchNotFound
 │   ├── CommitNotFound
 │   ├── SnapshotNotFound
+│   ├── TableNotFound
+│   ├── TagNotFound
+│   ├── RunNotFound
 │   ├── QueryNotFound
 │   └── GraphNotFound
 ├── ConflictError
 │   ├── VersionConflict
+│   ├── PreconditionFailed
+│   ├── PublishContention
 │   ├── AlreadyExists
 │   ├── BranchInUse
 │   ├── SchemaApplyLocked
@@ -31,6 +36,7 @@ OmnigraphError
 ├── ConfigError
 ├── FormatTooNew
 ├── StorageError
+│   └── ObjectNotFound
 ├── EmbeddingError
 └── InvariantBroken
 
@@ -208,6 +214,24 @@ class SnapshotNotFound(NotFoundError):
     code = "not_found.snapshot"
 
 
+class TableNotFound(NotFoundError):
+    """The snapshot holds no table of that key."""
+
+    code = "not_found.table"
+
+
+class TagNotFound(NotFoundError):
+    """No tag of that name."""
+
+    code = "not_found.tag"
+
+
+class RunNotFound(NotFoundError):
+    """No run of that id."""
+
+    code = "not_found.run"
+
+
 class QueryNotFound(NotFoundError):
     """A query file holds no query of that name, or the name is needed to choose one."""
 
@@ -244,6 +268,31 @@ class VersionConflict(ConflictError):
 
     def details(self) -> dict[str, object]:
         return {"table_key": self.table_key, "expected": self.expected, "actual": self.actual}
+
+
+class PreconditionFailed(ConflictError):
+    """Something a commit was prepared on has moved: head, schema, branch or lease."""
+
+    code = "manifest.precondition_failed"
+    retryable = True
+
+    def __init__(self, member: str, expected: str, actual: str) -> None:
+        super().__init__(
+            f"{member} is {actual}, expected {expected}", hint="read again, prepare again and retry"
+        )
+        self.member = member
+        self.expected = expected
+        self.actual = actual
+
+    def details(self) -> dict[str, object]:
+        return {"member": self.member, "expected": self.expected, "actual": self.actual}
+
+
+class PublishContention(ConflictError):
+    """Other writers won every attempt of the retry budget; nothing was written."""
+
+    code = "manifest.contention"
+    retryable = True
 
 
 class AlreadyExists(ConflictError):
@@ -329,6 +378,12 @@ class StorageError(OmnigraphError):
     def __init__(self, message: str, *, hint: str | None = None, retryable: bool = False) -> None:
         super().__init__(message, hint=hint)
         self.retryable = retryable
+
+
+class ObjectNotFound(StorageError):
+    """A file the catalog or a reader relies on is not in the store."""
+
+    code = "storage.object_not_found"
 
 
 class EmbeddingError(OmnigraphError):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import signal
 import time
 from dataclasses import dataclass
 from enum import StrEnum
@@ -19,9 +20,6 @@ from omnigraph_core.settings import FAILPOINTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-CRASH_EXIT_CODE: Final = 86
-"""Exit status of a process ended by a failpoint: none that Python or a shell would choose."""
 
 _PLAN: Final = re.compile(r"(?P<action>crash|error|sleep\((?P<ms>\d+)\))(?:\*(?P<times>\d+))?")
 
@@ -60,7 +58,7 @@ class Failpoint:
                 return
             armed.remaining -= 1
         if armed.action is FailAction.CRASH:
-            os._exit(CRASH_EXIT_CODE)  # no cleanup handlers: a crash does not run them either
+            os.kill(os.getpid(), signal.SIGKILL)  # what the kernel or an operator would do
         if armed.action is FailAction.ERROR:
             raise StorageError(f"failpoint {self.name}", retryable=True)
         time.sleep(armed.milliseconds / 1000)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from omnigraph_core.errors import ConfigError
 
@@ -69,7 +69,73 @@ FAILPOINTS: Final[Setting[Mapping[str, str]]] = Setting(
     about="Arms failpoints for fault tests: `name=crash; other=error*2; third=sleep(50)`.",
 )
 
-SETTINGS: Final[tuple[Setting[Mapping[str, str]], ...]] = (FAILPOINTS,)
+
+def _optional(text: str) -> str | None:
+    return text
+
+
+def _flag(text: str) -> bool:
+    if text.lower() in ("true", "1", "yes"):
+        return True
+    if text.lower() in ("false", "0", "no"):
+        return False
+    raise ValueError("expected true or false")
+
+
+def _positive_seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds < float("inf"):
+        raise ValueError("expected a number of seconds above zero")
+    return seconds
+
+
+AWS_REGION: Final[Setting[str | None]] = Setting(
+    "AWS_REGION", None, _optional, "The region of an `s3://` graph."
+)
+AWS_ACCESS_KEY_ID: Final[Setting[str | None]] = Setting(
+    "AWS_ACCESS_KEY_ID", None, _optional, "The key id that signs S3 requests."
+)
+AWS_SECRET_ACCESS_KEY: Final[Setting[str | None]] = Setting(
+    "AWS_SECRET_ACCESS_KEY", None, _optional, "The secret that signs S3 requests."
+)
+AWS_SESSION_TOKEN: Final[Setting[str | None]] = Setting(
+    "AWS_SESSION_TOKEN", None, _optional, "The token of temporary S3 credentials."
+)
+AWS_ENDPOINT_URL: Final[Setting[str | None]] = Setting(
+    "AWS_ENDPOINT_URL", None, _optional, "The address of an S3-compatible store."
+)
+AWS_ENDPOINT_URL_S3: Final[Setting[str | None]] = Setting(
+    "AWS_ENDPOINT_URL_S3", None, _optional, "Like AWS_ENDPOINT_URL, and stronger."
+)
+AWS_S3_FORCE_PATH_STYLE: Final = Setting(
+    "AWS_S3_FORCE_PATH_STYLE",
+    True,
+    _flag,
+    "With an endpoint: the bucket stands in the path, not in the host name.",
+)
+AWS_ALLOW_HTTP: Final = Setting(
+    "AWS_ALLOW_HTTP", False, _flag, "Allows an endpoint without TLS: for local stores."
+)
+PUBLISH_LEASE: Final = Setting(
+    "OMNIGRAPH_PUBLISH_LEASE",
+    21_600.0,
+    _positive_seconds,
+    "Seconds from reading a base to publishing on it; a slower writer must prepare again. "
+    "Cleanup spares everything younger than twice this. The same for every process of a graph.",
+)
+
+SETTINGS: Final[tuple[Setting[Any], ...]] = (
+    FAILPOINTS,
+    AWS_REGION,
+    AWS_ACCESS_KEY_ID,
+    AWS_SECRET_ACCESS_KEY,
+    AWS_SESSION_TOKEN,
+    AWS_ENDPOINT_URL,
+    AWS_ENDPOINT_URL_S3,
+    AWS_S3_FORCE_PATH_STYLE,
+    AWS_ALLOW_HTTP,
+    PUBLISH_LEASE,
+)
 
 RESERVED_PARAMETER: Final = Constant(
     "reserved_parameter",
@@ -97,11 +163,38 @@ SCHEMA_DOCUMENT_VERSION: Final = Constant(
     "The format of persisted schema documents that this release writes.",
 )
 
-CONSTANTS: Final[tuple[Constant[str] | Constant[int], ...]] = (
+INTERNAL_SCHEMA_VERSION: Final = Constant(
+    "internal_schema_version", 2, "The format of catalogs that this release writes."
+)
+PUBLISHER_RETRY_BUDGET: Final = Constant(
+    "publisher_retry_budget", 5, "Times a publish starts over after another writer was first."
+)
+MAX_FRAGMENTS: Final = Constant(
+    "max_fragments", 64, "Fragments a table or a log may have before it is due for compaction."
+)
+RECENT_COMMITS: Final = Constant(
+    "recent_commits", 64, "Commits a catalog image carries, newest last."
+)
+LOG_FLUSH_INTERVAL: Final = Constant(
+    "log_flush_interval", 32, "Commits of a branch between two appends to the commit log."
+)
+CLEANUP_GRACE_SECONDS: Final = Constant(
+    "cleanup_grace_seconds",
+    86_400.0,
+    "Age under which cleanup spares a file or a superseded version unless told otherwise.",
+)
+
+CONSTANTS: Final[tuple[Constant[Any], ...]] = (
     RESERVED_PARAMETER,
     RRF_K,
     FUZZY_MAX_EDITS,
     MAX_NESTING,
     MAX_DIGITS,
     SCHEMA_DOCUMENT_VERSION,
+    INTERNAL_SCHEMA_VERSION,
+    PUBLISHER_RETRY_BUDGET,
+    MAX_FRAGMENTS,
+    RECENT_COMMITS,
+    LOG_FLUSH_INTERVAL,
+    CLEANUP_GRACE_SECONDS,
 )

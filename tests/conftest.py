@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.support.s3 import S3Server
+from tests.support.stores import Store, new_prefix, new_root
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 pytest.register_assert_rewrite("tests.support.corpus")
 
@@ -19,3 +26,26 @@ settings.register_profile(
 )
 settings.register_profile("long", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+@pytest.fixture(scope="session")
+def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    """One server for the whole run, also when it is spread over several workers."""
+    base = tmp_path_factory.getbasetemp()
+    directory = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    with S3Server(directory / "s3") as server:
+        yield server
+
+
+@pytest.fixture
+def s3_root(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> str:
+    """An empty prefix of a bucket; the environment says how to reach it."""
+    for name, value in s3_server.environment().items():
+        monkeypatch.setenv(name, value)
+    return new_prefix(s3_server.bucket)
+
+
+@pytest.fixture(params=list(Store))
+def graph_root(request: pytest.FixtureRequest) -> str:
+    """An empty root for a graph, once per store."""
+    return new_root(request.param, request)

@@ -53,7 +53,9 @@ def test_errors_page_lists_every_query_code() -> None:
 
 
 def test_settings_page_lists_every_variable() -> None:
-    expected = {s.name: (repr(s.default) if s.default else "unset", s.about) for s in SETTINGS}
+    expected = {
+        s.name: ("unset" if s.default in (None, {}) else repr(s.default), s.about) for s in SETTINGS
+    }
     found = table("settings.md", "Environment variables")
     assert {name: (row[0], row[1]) for name, row in found.items()} == expected
 

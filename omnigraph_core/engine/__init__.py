@@ -1,0 +1,1 @@
+"""The façade: everything a user of the library calls."""

@@ -1,0 +1,117 @@
+"""Branches, commits and snapshots as the façade offers them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from omnigraph_core.engine.protection import hold
+from omnigraph_core.errors import BranchInUse
+from omnigraph_core.history import branches, refs
+from omnigraph_core.history.ancestry import ancestors
+from omnigraph_core.history.runs import RunRegistry, RunStatus
+from omnigraph_core.history.snapshots import ReadTarget, state_at, state_at_commit
+from omnigraph_core.manifest.catalog import load_version
+
+if TYPE_CHECKING:
+    from omnigraph_core.engine.context import GraphContext
+    from omnigraph_core.history.refs import BranchRef
+    from omnigraph_core.manifest.catalog import CatalogState
+    from omnigraph_core.manifest.image import GraphCommit
+
+_FORKING: Final = timedelta(minutes=10)
+
+
+def create_branch(
+    context: GraphContext,
+    name: str,
+    source: ReadTarget,
+    *,
+    is_internal_allowed: bool = False,
+    actor: str | None,
+) -> BranchRef:
+    """Fork a branch from another one's head, or from a commit or tag.
+
+    Raises:
+        ConfigError: not a name for a branch.
+        AlreadyExists: the name is taken.
+        BranchNotFound, CommitNotFound, TagNotFound, SnapshotNotFound: no such source.
+    """
+    state = resolve(context, source)
+    if source.branch is not None:
+        ref, created = branches.create_branch(
+            context.store, name, state, is_internal_allowed=is_internal_allowed, actor=actor
+        )
+    else:
+        # An old version may be swept while its pins are copied; a head never is.
+        held = hold(context.store, state.snapshot, purpose="branch_create", lasting=_FORKING)
+        with held as kept:
+            ref, created = branches.create_branch(
+                context.store, name, kept, is_internal_allowed=is_internal_allowed, actor=actor
+            )
+    context.remember(created)
+    return ref
+
+
+def delete_branch(
+    context: GraphContext, name: str, *, is_internal_allowed: bool = False, actor: str | None
+) -> None:
+    """Remove a branch; its commits stay known.
+
+    Raises:
+        ConfigError: main, or a branch of OmniGraph's own.
+        BranchNotFound: there is none of that name.
+        BranchInUse: branches forked from it, or running runs, depend on it.
+    """
+    ref, state = context.head(name)
+    running = RunRegistry(context.store).list(ref.branch, RunStatus.RUNNING)
+    if running:
+        raise BranchInUse(
+            f"`{ref.branch}` is the target of run {', '.join(run.run_id for run in running)}",
+            hint="publish or abort the runs first",
+        )
+    context.commits.catch_up(ref, state)
+    branches.delete_branch(context.store, ref, is_internal_allowed=is_internal_allowed, actor=actor)
+
+
+def resolve(context: GraphContext, target: ReadTarget) -> CatalogState:
+    """The state a target names.
+
+    Raises:
+        BranchNotFound, CommitNotFound, TagNotFound: no such target.
+        SnapshotNotFound: cleanup has removed that version.
+    """
+    if target.branch is not None:
+        return context.head(target.branch)[1]
+    if target.tag is not None:
+        tag = refs.read_tag(context.store, target.tag)
+        return state_at(context.store, tag.branch, tag.incarnation, tag.manifest_version)
+    commit = context.commits.find(target.snapshot_id or "")
+    return state_at_commit(context.store, commit)
+
+
+def state_at_version(context: GraphContext, branch: str, version: int) -> CatalogState:
+    """A branch at one of its manifest versions.
+
+    Raises:
+        BranchNotFound: there is none of that name.
+        SnapshotNotFound: it never was, or cleanup has removed it.
+    """
+    ref = branches.find_branch(context.store, branch)
+    return load_version(branches.catalog_of(context.store, ref), version)
+
+
+def list_commits(
+    context: GraphContext, branch: str, *, limit: int | None = None
+) -> tuple[GraphCommit, ...]:
+    """Every commit a branch contains, merged ones too, newest first.
+
+    Raises:
+        BranchNotFound: there is none of that name.
+    """
+    ref, state = context.head(branch)
+    known = context.commits.of_branch(ref, state)
+    found = list(ancestors(state.snapshot.commit.graph_commit_id, known.get))
+    found.sort(key=lambda commit: (commit.created_at, commit.graph_commit_id), reverse=True)
+    return tuple(islice(found, limit))

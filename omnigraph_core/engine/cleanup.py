@@ -1,0 +1,200 @@
+"""Cleanup: mark everything a kept version can reach, sweep the rest.
+
+The order is what makes it safe beside running writers and readers. Files are listed before roots
+are read, so nothing written meanwhile is a candidate; versions are trimmed before files are swept,
+so a version that exists is readable; and nothing younger than the grace period is touched at all.
+Killed at any point it leaves garbage for the next one.
+"""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from omnigraph_core.engine.roots import pins, plan_catalogs, protect
+from omnigraph_core.errors import PreconditionFailed
+from omnigraph_core.failpoints import declare
+from omnigraph_core.history import refs
+from omnigraph_core.history.refs import CleanupIntent
+from omnigraph_core.ids import new_ulid
+from omnigraph_core.manifest.layout import BRANCH_MANIFESTS, branch_manifest_path
+from omnigraph_core.storage.dataset import open_table
+from omnigraph_core.storage.image import trim_versions
+from omnigraph_core.storage.objects import list_directories
+from omnigraph_core.storage.sweep import PERMANENT, delete_files, list_files, reachable_files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from omnigraph_core.engine.context import GraphContext
+    from omnigraph_core.engine.roots import CatalogRoots, Pin
+    from omnigraph_core.history.retention import Retention
+    from omnigraph_core.storage.sweep import TableFile
+
+_ANNOUNCED: Final = declare("cleanup.after_intent", "the doomed versions are announced")
+_TRIMMED: Final = declare("cleanup.after_trim", "old catalog versions are gone, their files not")
+_SWEPT: Final = declare("cleanup.after_table", "one more table is swept")
+
+_PARALLEL: Final = 8
+_ANNOUNCEMENT_SECONDS: Final = 900
+
+
+@dataclass(frozen=True, slots=True)
+class BranchCleanup:
+    """Versions of a branch that are, or would be, removed."""
+
+    branch: str
+    old_versions_removed: int
+    versions_kept: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableCleanup:
+    """What is, or would be, removed of one table; `table_key` is None if no kept version has it."""
+
+    table_key: str | None
+    location: str
+    old_versions_removed: int
+    files_removed: int
+    bytes_removed: int
+
+
+@dataclass(frozen=True, slots=True)
+class CleanupReport:
+    is_preview: bool
+    branches: tuple[BranchCleanup, ...]
+    tables: tuple[TableCleanup, ...]
+
+    @property
+    def bytes_removed(self) -> int:
+        return sum(table.bytes_removed for table in self.tables)
+
+
+def cleanup(context: GraphContext, policy: Retention, *, is_preview: bool) -> CleanupReport:
+    """Remove old versions and every file that nothing kept needs.
+
+    Raises:
+        StorageError: a root cannot be read; nothing was removed.
+    """
+    started = time.time()
+    listed = _list_tables(context)
+    plans = plan_catalogs(context, policy)
+    if is_preview:
+        plans = protect(context, plans)
+    else:
+        plans = _trim(context, plans)
+        _TRIMMED.hit()
+    kept = pins(context, plans)
+    garbage = _find_garbage(context, listed, kept, older_than=started - policy.grace)
+    if not is_preview:
+        for location, files in garbage.items():
+            delete_files(context.store, location, [file.path for file in files])
+            _SWEPT.hit()
+        _remove_unfinished_catalogs(context, plans, older_than=started - policy.grace)
+    return CleanupReport(is_preview, _branch_rows(plans), _table_rows(context, garbage))
+
+
+def _list_tables(context: GraphContext) -> dict[str, tuple[TableFile, ...]]:
+    locations = [
+        f"{kind}/{name}"
+        for kind in ("nodes", "edges")
+        for name in list_directories(context.store, kind)
+    ]
+    with ThreadPoolExecutor(_PARALLEL) as pool:
+        listings = pool.map(lambda location: list_files(context.store, location), locations)
+        return dict(zip(locations, listings, strict=True))
+
+
+def _trim(context: GraphContext, plans: Iterable[CatalogRoots]) -> tuple[CatalogRoots, ...]:
+    """Drop doomed catalog versions, except what tags and leases name.
+
+    The announcement comes first and they are read after it; who makes a tag or a lease does the
+    reverse. So at least one of the two sees the other.
+    """
+    now = time.time_ns() // 1000
+    doomed = {plan.ref.incarnation: tuple(sorted(plan.doomed)) for plan in plans if plan.doomed}
+    intent = CleanupIntent(new_ulid(), now, now + _ANNOUNCEMENT_SECONDS * 1_000_000, doomed)
+    refs.put_cleanup(context.store, intent)
+    _ANNOUNCED.hit()
+    spared = protect(context, plans)
+    for plan in spared:
+        if time.time_ns() // 1000 > now + _ANNOUNCEMENT_SECONDS * 500_000:
+            raise PreconditionFailed("the announcement of this cleanup", "fresh", "too old")
+        if plan.is_dead and not plan.kept:
+            _remove_catalog(context, plan.ref.incarnation)
+        else:
+            trim_versions(context.store, plan.ref.manifest, plan.doomed)
+    refs.delete_cleanup(context.store, intent.id)
+    return spared
+
+
+def _remove_catalog(context: GraphContext, incarnation: str) -> None:
+    path = branch_manifest_path(incarnation)
+    files = list_files(context.store, path)
+    delete_files(context.store, path, [file.path for file in files])
+    refs.remove_deleted(context.store, incarnation)
+
+
+def _find_garbage(
+    context: GraphContext,
+    listed: Mapping[str, tuple[TableFile, ...]],
+    kept: Iterable[Pin],
+    *,
+    older_than: float,
+) -> dict[str, tuple[TableFile, ...]]:
+    """The old files of each table that no kept version reaches."""
+    kept = frozenset(kept)
+    with ThreadPoolExecutor(_PARALLEL) as pool:
+        marked: dict[str, set[str]] = {location: set(PERMANENT) for location, _ in kept}
+        reached = pool.map(lambda pin: _reachable(context, pin), kept)
+        for (location, _), files in zip(kept, reached, strict=True):
+            marked[location] |= files
+    return {
+        location: tuple(
+            file
+            for file in files
+            if file.unit not in marked.get(location, set())
+            and file.last_modified.timestamp() < older_than
+        )
+        for location, files in listed.items()
+    }
+
+
+def _reachable(context: GraphContext, pin: Pin) -> frozenset[str]:
+    location, physical_version = pin
+    return reachable_files(open_table(context.store, location, physical_version))
+
+
+def _remove_unfinished_catalogs(
+    context: GraphContext, plans: Iterable[CatalogRoots], *, older_than: float
+) -> None:
+    """Catalogs whose branch never came to be: their creator was killed or lost the name."""
+    known = {plan.ref.incarnation for plan in plans}
+    for incarnation in list_directories(context.store, BRANCH_MANIFESTS):
+        if incarnation not in known:
+            files = list_files(context.store, branch_manifest_path(incarnation))
+            if all(file.last_modified.timestamp() < older_than for file in files):
+                _remove_catalog(context, incarnation)
+
+
+def _branch_rows(plans: Iterable[CatalogRoots]) -> tuple[BranchCleanup, ...]:
+    return tuple(BranchCleanup(plan.ref.branch, len(plan.doomed), len(plan.kept)) for plan in plans)
+
+
+def _table_rows(
+    context: GraphContext, garbage: Mapping[str, tuple[TableFile, ...]]
+) -> tuple[TableCleanup, ...]:
+    _, main = context.head("main")
+    keys = {entry.location: key for key, entry in main.snapshot.tables.items()}
+    return tuple(
+        TableCleanup(
+            table_key=keys.get(location),
+            location=location,
+            old_versions_removed=sum(file.path.startswith("_versions/d") for file in files),
+            files_removed=len(files),
+            bytes_removed=sum(file.size for file in files),
+        )
+        for location, files in sorted(garbage.items())
+    )

@@ -1,0 +1,28 @@
+"""One row of a table as JSON: what `entity_at` answers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph_core import values
+
+if TYPE_CHECKING:
+    from omnigraph_core.storage.dataset import Table
+
+
+def find_entity(table: Table, id: str) -> dict[str, object] | None:
+    """The row of that id, or None."""
+    rows = table.read(where=pc.field("id") == id)
+    if rows.num_rows == 0:
+        return None
+    return {name: _json(column[0]) for name, column in zip(rows.column_names, rows, strict=True)}
+
+
+def _json(value: pa.Scalar) -> object:
+    if pa.types.is_date64(value.type):  # Python's reading of it drops the time of day
+        value = value.cast(pa.timestamp("ms")).cast(pa.timestamp("ms", "UTC"))
+    plain = value.as_py()
+    return values.to_json(tuple(plain) if isinstance(plain, list) else plain)

@@ -1,0 +1,337 @@
+"""`Omnigraph`: one open graph, and everything that can be done with it.
+
+A handle is cheap, holds no branch of its own and is safe to share between threads and to use beside
+any number of other processes on the same graph.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from omnigraph_core.engine import branching, entities, protection, runs
+from omnigraph_core.engine.cleanup import cleanup
+from omnigraph_core.engine.lifecycle import init_graph, open_graph
+from omnigraph_core.engine.optimize import optimize
+from omnigraph_core.history import door, refs
+from omnigraph_core.history.retention import retention
+from omnigraph_core.history.runs import RunRegistry
+from omnigraph_core.history.snapshots import ReadTarget, commit_at_time, state_at_commit
+from omnigraph_core.ids import new_ulid
+from omnigraph_core.manifest.image import MAIN
+from omnigraph_core.manifest.publisher import CommitDraft
+from omnigraph_core.manifest.requirements import BranchIs
+from omnigraph_core.storage.dataset import open_table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from contextlib import AbstractContextManager
+    from datetime import datetime, timedelta
+
+    from omnigraph_core.engine.cleanup import CleanupReport
+    from omnigraph_core.engine.context import GraphContext
+    from omnigraph_core.engine.optimize import TableOptimizeStats
+    from omnigraph_core.history.refs import BranchRef, Tag
+    from omnigraph_core.history.runs import RunRecord, RunStatus
+    from omnigraph_core.manifest.catalog import CatalogState
+    from omnigraph_core.manifest.changes import Change
+    from omnigraph_core.manifest.image import GraphCommit
+    from omnigraph_core.manifest.requirements import Requirement
+    from omnigraph_core.manifest.snapshot import Snapshot
+    from omnigraph_core.storage.dataset import Table
+
+
+class Omnigraph:
+    """An open graph."""
+
+    def __init__(self, context: GraphContext) -> None:
+        self._context = context
+
+    @classmethod
+    def init(cls, address: str, schema: str, *, actor: str | None = None) -> Omnigraph:
+        """Make an empty graph with a schema in `.pg` text.
+
+        Raises:
+            CompileError: the schema text is wrong.
+            AlreadyExists: there is a graph at that address.
+            StorageError: the store cannot be written, or cannot keep a graph safely.
+        """
+        return cls(init_graph(address, schema, actor=actor))
+
+    @classmethod
+    def open(cls, address: str) -> Omnigraph:
+        """Open a graph.
+
+        Raises:
+            GraphNotFound: there is none at that address.
+            FormatTooNew: a newer release wrote it.
+        """
+        return cls(open_graph(address))
+
+    @property
+    def uri(self) -> str:
+        return self._context.store.root.text
+
+    # Branches
+
+    def branch_create(
+        self, name: str, *, source: str | ReadTarget = MAIN, actor: str | None = None
+    ) -> BranchRef:
+        """Fork a branch from another one, or from a commit or tag.
+
+        Raises:
+            ConfigError: not a name for a branch.
+            AlreadyExists: the name is taken.
+            NotFoundError: no such source.
+        """
+        return branching.create_branch(self._context, name, _target(source), actor=actor)
+
+    def branch_list(self) -> tuple[str, ...]:
+        """The names of all branches, main first."""
+        return refs.list_branch_names(self._context.store)
+
+    def branch_get(self, name: str) -> BranchRef:
+        """
+        Raises:
+            BranchNotFound: there is none of that name.
+        """
+        return self._context.head(name)[0]
+
+    def branch_delete(self, name: str, *, actor: str | None = None) -> None:
+        """Remove a branch. Its commits stay readable by id until cleanup takes them.
+
+        Raises:
+            ConfigError: main cannot be deleted.
+            BranchNotFound: there is none of that name.
+            BranchInUse: branches forked from it, or running runs, depend on it.
+        """
+        branching.delete_branch(self._context, name, actor=actor)
+
+    # Commits
+
+    def list_commits(
+        self, branch: str = MAIN, *, limit: int | None = None
+    ) -> tuple[GraphCommit, ...]:
+        """Every commit a branch contains, newest first.
+
+        Raises:
+            BranchNotFound: there is none of that name.
+        """
+        return branching.list_commits(self._context, branch, limit=limit)
+
+    def get_commit(self, commit_id: str) -> GraphCommit:
+        """
+        Raises:
+            CommitNotFound: no branch has it.
+        """
+        return self._context.commits.find(commit_id)
+
+    def head_commit_id_for_branch(self, branch: str = MAIN) -> str:
+        """
+        Raises:
+            BranchNotFound: there is none of that name.
+        """
+        return self.snapshot(branch).commit.graph_commit_id
+
+    def commit(
+        self,
+        changes: Sequence[Change],
+        requirements: Sequence[Requirement] = (),
+        *,
+        branch: str = MAIN,
+        operation: str = "commit",
+        commit_id: str | None = None,
+        actor: str | None = None,
+    ) -> GraphCommit:
+        """Publish staged table versions, all or none, if every requirement holds.
+
+        Without changes the requirements are checked and nothing is written.
+
+        Args:
+            commit_id: chosen before, so that a caller can look for it if the answer is lost.
+
+        Raises:
+            VersionConflict, PreconditionFailed: something moved; prepare again.
+            PublishContention: other writers were first every time; nothing was written.
+            CommitOutcomeUnknown: the store stopped answering; the commit may have landed.
+        """
+        ref, state = self._context.head(branch)
+        wanted = (*requirements, BranchIs(ref.incarnation))
+        draft = CommitDraft(
+            tuple(changes), wanted, operation, actor=actor, commit_id=commit_id or new_ulid()
+        )
+        published = door.commit(self._context.commits, ref, draft, base=state)
+        self._context.remember(published)
+        return published.snapshot.commit
+
+    # Snapshots
+
+    def snapshot(self, branch: str = MAIN) -> Snapshot:
+        """A branch as it is now.
+
+        Raises:
+            BranchNotFound: there is none of that name.
+        """
+        return self._context.head(branch)[1].snapshot
+
+    def snapshot_of(self, target: str | ReadTarget) -> Snapshot:
+        """The snapshot a branch, commit or tag names.
+
+        Raises:
+            NotFoundError: there is no such thing, or cleanup has removed it.
+        """
+        return branching.resolve(self._context, _target(target)).snapshot
+
+    def snapshot_at_version(self, version: int, *, branch: str = MAIN) -> Snapshot:
+        """A branch at one of its manifest versions.
+
+        Raises:
+            SnapshotNotFound: it never was, or cleanup has removed it.
+        """
+        return branching.state_at_version(self._context, branch, version).snapshot
+
+    def snapshot_at_time(self, moment: datetime, *, branch: str = MAIN) -> Snapshot:
+        """A branch as it was at a moment; without a zone it is UTC.
+
+        Raises:
+            SnapshotNotFound: the graph is younger, or cleanup has removed that version.
+        """
+        ref, state = self._context.head(branch)
+        commit = commit_at_time(self._context.commits, ref, state, moment)
+        return state_at_commit(self._context.store, commit).snapshot
+
+    def hold(
+        self, snapshot: Snapshot, *, purpose: str, lasting: timedelta
+    ) -> AbstractContextManager[CatalogState]:
+        """Keep a snapshot from cleanup for a block: for exports and other long reads."""
+        return protection.hold(self._context.store, snapshot, purpose=purpose, lasting=lasting)
+
+    def table(self, snapshot: Snapshot, table_key: str) -> Table:
+        """A snapshot's table, to read or to stage on.
+
+        Raises:
+            TableNotFound: the snapshot has no such table.
+            ObjectNotFound: its files are gone.
+        """
+        entry = snapshot.table(table_key)
+        return open_table(self._context.store, entry.location, entry.physical_version)
+
+    def entity_at(
+        self, table_key: str, id: str, *, version: int, branch: str = MAIN
+    ) -> dict[str, object] | None:
+        """One row as JSON at a manifest version of a branch; None if it was not there.
+
+        Raises:
+            SnapshotNotFound: there is no such version.
+        """
+        snapshot = self.snapshot_at_version(version, branch=branch)
+        if table_key not in snapshot.tables:
+            return None
+        return entities.find_entity(self.table(snapshot, table_key), id)
+
+    # Tags
+
+    def tag_create(
+        self, name: str, target: str | ReadTarget = MAIN, *, actor: str | None = None
+    ) -> Tag:
+        """Name a commit for good: cleanup spares what is tagged.
+
+        Raises:
+            ConfigError: not a name for a tag.
+            AlreadyExists: the name is taken.
+            NotFoundError: no such target.
+        """
+        snapshot = self.snapshot_of(target)
+        return protection.create_tag(self._context.store, name, snapshot, actor=actor)
+
+    def tag_list(self) -> tuple[Tag, ...]:
+        """All tags, by name."""
+        return refs.list_tags(self._context.store)
+
+    def tag_delete(self, name: str) -> None:
+        """
+        Raises:
+            TagNotFound: there is none of that name.
+        """
+        refs.delete_tag(self._context.store, refs.read_tag(self._context.store, name).tag)
+
+    # Runs
+
+    def begin_run(
+        self,
+        target_branch: str = MAIN,
+        *,
+        operation_hash: str | None = None,
+        actor: str | None = None,
+    ) -> RunRecord:
+        """Begin work on a branch of its own, out of sight of the target.
+
+        Raises:
+            BranchNotFound: no such target.
+        """
+        return runs.begin_run(
+            self._context, target_branch, operation_hash=operation_hash, actor=actor
+        )
+
+    def abort_run(self, run_id: str) -> RunRecord:
+        """
+        Raises:
+            RunNotFound: there is none of that id.
+            ConflictError: it was published, or aborted before.
+        """
+        return runs.abort_run(self._context, run_id)
+
+    def fail_run(self, run_id: str) -> RunRecord:
+        """
+        Raises:
+            RunNotFound: there is none of that id.
+            ConflictError: it was published or aborted.
+        """
+        return runs.fail_run(self._context, run_id)
+
+    def get_run(self, run_id: str) -> RunRecord:
+        """
+        Raises:
+            RunNotFound: there is none of that id.
+        """
+        return RunRegistry(self._context.store).get(run_id)
+
+    def list_runs(
+        self, *, target_branch: str | None = None, status: RunStatus | None = None
+    ) -> tuple[RunRecord, ...]:
+        """Runs, oldest first."""
+        return RunRegistry(self._context.store).list(target_branch, status)
+
+    # Maintenance
+
+    def optimize(
+        self, *, branch: str = MAIN, actor: str | None = None
+    ) -> tuple[TableOptimizeStats, ...]:
+        """Compact tables and complete their indexes; the rows stay the same.
+
+        Raises:
+            BranchNotFound: there is none of that name.
+        """
+        return optimize(self._context, branch, actor=actor)
+
+    def cleanup(
+        self,
+        *,
+        keep: int | None = None,
+        older_than: timedelta | None = None,
+        grace: timedelta | None = None,
+        is_preview: bool = False,
+    ) -> CleanupReport:
+        """Remove versions that are neither among the newest `keep` nor younger than `older_than`.
+
+        Heads, tags, held snapshots, merge bases of branches and whatever is younger than `grace`
+        stay in any case.
+
+        Raises:
+            ConfigError: neither is given, or `grace` is too short for running writers.
+        """
+        policy = retention(keep, older_than, grace)
+        return cleanup(self._context, policy, is_preview=is_preview)
+
+
+def _target(target: str | ReadTarget) -> ReadTarget:
+    return ReadTarget(branch=target) if isinstance(target, str) else target

@@ -1,0 +1,1 @@
+"""Commits, branches, tags, time travel and runs over the catalogs."""

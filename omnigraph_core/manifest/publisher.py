@@ -1,0 +1,159 @@
+"""The one place where something becomes visible: changes and requirements in, a commit out.
+
+Each attempt checks the requirements on the newest image and writes the next image by compare-and-
+swap, so a commit is based on exactly what was checked. The commit id is chosen before the first
+attempt: if an answer is lost, looking for the id tells whether the commit landed.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from omnigraph_core.errors import CommitOutcomeUnknown, PublishContention, StorageError
+from omnigraph_core.failpoints import declare
+from omnigraph_core.ids import new_ulid
+from omnigraph_core.manifest.catalog import CatalogState, as_state, load_latest, load_version
+from omnigraph_core.manifest.changes import add_commit, apply_changes
+from omnigraph_core.manifest.image import MAIN, GraphCommit
+from omnigraph_core.manifest.requirements import PublishState, check_all
+from omnigraph_core.manifest.retry import back_off
+from omnigraph_core.manifest.rows import encode_image
+from omnigraph_core.settings import PUBLISH_LEASE, PUBLISHER_RETRY_BUDGET
+from omnigraph_core.storage import image as images
+
+if TYPE_CHECKING:
+    from omnigraph_core.manifest.catalog import Catalog
+    from omnigraph_core.manifest.changes import Change
+    from omnigraph_core.manifest.image import Image
+    from omnigraph_core.manifest.requirements import Requirement
+    from omnigraph_core.manifest.snapshot import Snapshot
+
+_BEFORE: Final = declare("publish.before_image", "everything is staged, no image is written")
+_AFTER: Final = declare("publish.after_image", "the commit is visible, its writer not yet told")
+
+
+@dataclass(frozen=True, slots=True)
+class CommitDraft:
+    """A commit before it lands. Without changes and merged parent it only checks."""
+
+    changes: tuple[Change, ...] = ()
+    requirements: tuple[Requirement, ...] = ()
+    operation: str = "commit"
+    merged_parent_commit_id: str | None = None
+    actor: str | None = None
+    commit_id: str = field(default_factory=new_ulid)
+
+    @property
+    def is_check_only(self) -> bool:
+        return not self.changes and self.merged_parent_commit_id is None
+
+
+def publish(
+    catalog: Catalog, draft: CommitDraft, *, base: CatalogState | None = None
+) -> CatalogState:
+    """Make the draft's changes visible, all or none.
+
+    Args:
+        base: the newest state as the caller read it; saves reading it again.
+
+    Raises:
+        VersionConflict, PreconditionFailed: a requirement does not hold; nothing was written.
+        PublishContention: other writers won every attempt; nothing was written.
+        CommitOutcomeUnknown: the store stopped answering; the commit may have landed.
+    """
+    state = base if base is not None and _is_fresh(base) else load_latest(catalog)
+    lost: _LostAnswer | None = None
+    for attempt in range(PUBLISHER_RETRY_BUDGET.value + 1):
+        check_all(draft.requirements, PublishState(state.snapshot, time.time()))
+        if draft.is_check_only:
+            return state
+        outcome = _attempt(catalog, state, draft)
+        if isinstance(outcome, CatalogState):
+            _AFTER.hit()
+            return outcome
+        lost = outcome or lost
+        back_off(attempt)
+        state = _reload(catalog, draft, lost)
+        if lost is not None and not _is_still_at_base(state, lost):
+            landed = load_version(catalog, lost.base_version + 1)
+            if landed.snapshot.commit.graph_commit_id == draft.commit_id:
+                return landed
+            lost = None  # another commit took its place for good
+    if lost is not None:
+        raise _unknown(catalog, draft, lost)
+    raise PublishContention(
+        f"other writers were first on {catalog.branch} in every attempt to commit",
+        hint="nothing was written; try again",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _LostAnswer:
+    """An attempt that may have landed, as the version after its base and as nothing else."""
+
+    base_version: int
+    reason: StorageError
+
+
+def _is_fresh(state: CatalogState) -> bool:
+    # Older than the lease, the versions after it may have been written and trimmed: writing the
+    # next one would succeed and lose them.
+    return time.monotonic() - state.stored.read_at < PUBLISH_LEASE.read()
+
+
+def _attempt(
+    catalog: Catalog, state: CatalogState, draft: CommitDraft
+) -> CatalogState | _LostAnswer | None:
+    """The published state, None if another writer was first, or that the answer was lost."""
+    image = next_image(state.snapshot, draft)
+    _BEFORE.hit()
+    pending = images.write_next(catalog.store, state.stored, encode_image(image))
+    try:
+        stored = images.try_commit(catalog.store, state.stored, pending)
+    except StorageError as problem:
+        return _LostAnswer(state.stored.version, problem)
+    return None if stored is None else as_state(catalog, image, stored)
+
+
+def _reload(catalog: Catalog, draft: CommitDraft, lost: _LostAnswer | None) -> CatalogState:
+    try:
+        state = load_latest(catalog)
+    except StorageError as unreachable:
+        if lost is None:
+            raise
+        raise _unknown(catalog, draft, lost) from unreachable
+    if lost is not None and not lost.reason.retryable and _is_still_at_base(state, lost):
+        raise lost.reason  # refused, as by a full disk, and not landed
+    return state
+
+
+def _is_still_at_base(state: CatalogState, lost: _LostAnswer) -> bool:
+    return state.stored.version == lost.base_version
+
+
+def next_image(snapshot: Snapshot, draft: CommitDraft) -> Image:
+    """The image that follows a snapshot when the draft is applied to it."""
+    branch = None if snapshot.branch == MAIN else snapshot.branch
+    head = snapshot.commit
+    commit = GraphCommit(
+        graph_commit_id=draft.commit_id,
+        manifest_branch=branch,
+        incarnation=snapshot.incarnation,
+        manifest_version=snapshot.manifest_version + 1,
+        parent_commit_id=head.graph_commit_id,
+        merged_parent_commit_id=draft.merged_parent_commit_id,
+        actor_id=draft.actor,
+        # Clocks of writers differ; a lineage is in order all the same.
+        created_at=max(time.time_ns() // 1000, head.created_at + 1),
+        operation=draft.operation,
+    )
+    return add_commit(apply_changes(snapshot.image, draft.changes, branch=branch), commit)
+
+
+def _unknown(catalog: Catalog, draft: CommitDraft, lost: _LostAnswer) -> CommitOutcomeUnknown:
+    return CommitOutcomeUnknown(
+        f"no answer to commit {draft.commit_id} on {catalog.branch}: {lost.reason.message}",
+        hint=f"do not write again; when the store answers, look for commit {draft.commit_id}",
+    )

@@ -1,0 +1,124 @@
+"""Tables at an exact version: a location and a physical version come in, a handle goes out.
+
+A table's linear HEAD stays at the empty version 1; all content lives in detached versions, opened
+by number without any listing. A handle never changes: every write returns another one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import lance
+
+from omnigraph_core.errors import AlreadyExists, InvariantBroken, ObjectNotFound
+from omnigraph_core.storage.translate import LIBRARY_ERRORS, brief, storage_error, translated
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+    from lance import LanceDataset
+
+    from omnigraph_core.storage.session import Store
+
+EMPTY_VERSION: Final = 1
+"""The version every table is created at and its linear HEAD stays at: no rows."""
+
+DATA_STORAGE_VERSION: Final = "2.2"
+
+
+class Table:
+    """One table at one physical version. Immutable and safe to share between threads."""
+
+    __slots__ = ("dataset", "location", "store")
+
+    def __init__(self, store: Store, location: str, dataset: LanceDataset) -> None:
+        self.store = store
+        self.location = location
+        self.dataset = dataset
+
+    @property
+    def uri(self) -> str:
+        return self.store.uri(self.location)
+
+    @property
+    def physical_version(self) -> int:
+        return int(self.dataset.version)
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.dataset.schema
+
+    def count_rows(self) -> int:
+        """From the version's metadata: reads no data."""
+        with translated("counting rows", self.uri):
+            return int(self.dataset.count_rows())
+
+    def count_fragments(self) -> int:
+        return len(self.dataset.get_fragments())
+
+    def read(
+        self, columns: Sequence[str] | None = None, *, where: str | pa.Expression | None = None
+    ) -> pa.Table:
+        """The rows as one Arrow table, in insertion order.
+
+        Args:
+            where: a filter in Lance's SQL (names in backticks) or an Arrow expression.
+        """
+        with translated("reading", self.uri):
+            wanted = None if columns is None else list(columns)
+            return self.dataset.to_table(columns=wanted, filter=where)
+
+    def at(self, dataset: LanceDataset) -> Table:
+        """The same table at another version."""
+        return Table(self.store, self.location, dataset)
+
+
+def create_table(store: Store, location: str, schema: pa.Schema) -> Table:
+    """Make an empty table.
+
+    Raises:
+        AlreadyExists: something is at that location; it is left alone.
+    """
+    try:
+        dataset = lance.write_dataset(
+            schema.empty_table(),
+            store.uri(location),
+            mode="create",
+            data_storage_version=DATA_STORAGE_VERSION,
+            storage_options=store.options,
+            session=store.session,
+        )
+    except LIBRARY_ERRORS as problem:
+        if "already exists" in brief(problem):
+            raise AlreadyExists(f"a dataset exists at {store.uri(location)}") from problem
+        raise storage_error(problem, "creating a table", store.uri(location)) from problem
+    if dataset.version != EMPTY_VERSION:
+        raise InvariantBroken(f"a new table is at version {EMPTY_VERSION}, not {dataset.version}")
+    return Table(store, location, dataset)
+
+
+def open_empty(store: Store, location: str, schema: pa.Schema) -> Table | None:
+    """The table at that location if it is of that schema and was never written to."""
+    try:
+        table = open_table(store, location, EMPTY_VERSION)
+    except ObjectNotFound:
+        return None
+    return table if table.schema.equals(schema) and table.count_rows() == 0 else None
+
+
+def open_table(store: Store, location: str, physical_version: int) -> Table:
+    """The table at exactly that version.
+
+    Raises:
+        ObjectNotFound: the version, or the table, is not in the store.
+    """
+    where = f"{store.uri(location)} (version {physical_version})"
+    with translated("opening a table", where):
+        dataset = lance.dataset(
+            store.uri(location),
+            version=physical_version,
+            storage_options=store.options,
+            session=store.session,
+        )
+    return Table(store, location, dataset)

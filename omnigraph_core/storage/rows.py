@@ -1,0 +1,122 @@
+"""Rows on their way into a table: given columns come in, the table's own columns go out.
+
+What leaves here has every column, each of the exact type, in the table's order, and no null where
+none may be; so a writer cannot leave half-typed files behind.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph_core.errors import DuplicateKey, RecordError
+from omnigraph_core.storage.translate import LIBRARY_ERRORS, storage_error
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from omnigraph_core.storage.dataset import Table
+
+Rows: TypeAlias = "pa.Table | pa.RecordBatchReader"
+
+_NAMED: Final = 5
+"""Duplicates an error message spells out."""
+
+
+def align_rows(table: Table, rows: pa.Table | pa.RecordBatch) -> pa.Table | pa.RecordBatch:
+    """The rows with the table's columns in the table's order.
+
+    Raises:
+        RecordError: a column is missing, unknown, of another type, or null where none may be.
+    """
+    schema = table.schema
+    _check_names(table, rows.schema.names)
+    for field in schema:
+        _check_column(table, field, rows.column(field.name))
+    columns = [rows.column(field.name) for field in schema]
+    return type(rows).from_arrays(columns, schema=schema)
+
+
+def check_keys(table: Table, keys: pa.ChunkedArray, key: str) -> None:
+    """Refuse a key that is null or occurs twice.
+
+    Raises:
+        RecordError: a key is null.
+        DuplicateKey: two rows claim one key.
+    """
+    if keys.null_count:
+        raise _record_error(table, key, f"`{key}` is null in {keys.null_count} rows")
+    if pc.count_distinct(keys).as_py() == len(keys):
+        return
+    counts = keys.value_counts()
+    repeated = counts.filter(pc.greater(counts.field("counts"), 1)).field("values")
+    named = ", ".join(f"`{value}`" for value in repeated[:_NAMED].to_pylist())
+    more = f" and {len(repeated) - _NAMED} more" if len(repeated) > _NAMED else ""
+    raise DuplicateKey(
+        f"several rows for `{table.location}` have the same `{key}`: {named}{more}",
+        hint="give each key once",
+        table=table.location,
+        property=key,
+    )
+
+
+class AlignedReader:
+    """A reader's batches, aligned one by one; remembers what went wrong inside.
+
+    A library that pulls batches reports a failing source by text alone: `failure` keeps the error
+    itself, so that whoever called the library can raise it unchanged.
+    """
+
+    def __init__(self, table: Table, source: pa.RecordBatchReader) -> None:
+        self._table = table
+        self._source = source
+        self._problem: Exception | None = None
+        self.reader = pa.RecordBatchReader.from_batches(table.schema, self._batches())
+
+    def failure(self, library: Exception, doing: str) -> Exception:
+        """The error to raise after the library failed: the source's own, if that was the cause."""
+        cause = self._problem or library
+        if isinstance(cause, LIBRARY_ERRORS):
+            return storage_error(cause, doing, self._table.uri)
+        return cause
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        try:
+            for batch in self._source:
+                yield align_rows(self._table, batch)
+        except Exception as problem:
+            self._problem = problem
+            raise
+
+
+def _check_names(table: Table, given: list[str]) -> None:
+    wanted = table.schema.names
+    missing = [name for name in wanted if name not in given]
+    unknown = [name for name in given if name not in wanted]
+    if missing:
+        raise _record_error(table, missing[0], f"the rows have no {_list(missing)}")
+    if unknown:
+        raise _record_error(table, unknown[0], f"the table has no {_list(unknown)}")
+    if len(given) != len(wanted):
+        raise _record_error(table, None, f"a column is given twice: {_list(given)}")
+
+
+def _check_column(table: Table, field: pa.Field, column: pa.ChunkedArray | pa.Array) -> None:
+    if column.type != field.type:
+        message = f"`{field.name}` is {column.type}, expected {field.type}"
+        raise _record_error(table, field.name, message)
+    if column.null_count and not field.nullable:
+        message = f"`{field.name}` is null in {column.null_count} rows and may not be"
+        raise _record_error(table, field.name, message)
+
+
+def _list(names: list[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _record_error(table: Table, column: str | None, message: str) -> RecordError:
+    return RecordError(
+        f"{message} (table `{table.location}`)", table=table.location, property=column
+    )

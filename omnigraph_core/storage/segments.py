@@ -1,0 +1,185 @@
+"""One index segment over some fragments of a table: files are written, no version is made.
+
+A request and fragments come in; the segment goes out as bytes that any process may carry to the
+one that commits, or None where nothing can be indexed yet: an index that is pending is normal,
+since searches read what it does not cover.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final
+
+from omnigraph_core.errors import InvariantBroken
+from omnigraph_core.failpoints import declare
+from omnigraph_core.storage.fragments import current_fragments, layout
+from omnigraph_core.storage.translate import LIBRARY_ERRORS, brief, storage_error, translated
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+    from lance.dataset import Index
+
+    from omnigraph_core.storage.dataset import Table
+
+_BUILT: Final = declare("index.after_build", "an index segment is built, no version refers to it")
+
+
+class SegmentKind(StrEnum):
+    """How a column is indexed, in Lance's spelling."""
+
+    BTREE = "BTREE"
+    BITMAP = "BITMAP"
+    LABEL_LIST = "LABEL_LIST"
+    NGRAM = "NGRAM"
+    INVERTED = "INVERTED"
+    IVF_FLAT = "IVF_FLAT"
+    IVF_PQ = "IVF_PQ"
+    IVF_HNSW_SQ = "IVF_HNSW_SQ"
+
+    @property
+    def is_vector(self) -> bool:
+        return self in _PARTITION_ROWS
+
+
+class Metric(StrEnum):
+    """How far two vectors are apart. It must be given when searching, too."""
+
+    COSINE = "cosine"
+    L2 = "l2"
+    DOT = "dot"
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRequest:
+    """An index to have on a column; `metric` goes with the vector kinds and with no other."""
+
+    column: str
+    kind: SegmentKind
+    name: str
+    metric: Metric | None = None
+
+    def __post_init__(self) -> None:
+        if (self.metric is None) == self.kind.is_vector:
+            raise InvariantBroken(f"index `{self.name}` has a metric exactly if it is a vector's")
+
+
+TEXT_OPTIONS: Final[Mapping[str, object]] = {
+    "base_tokenizer": "simple",  # words are split at blanks and punctuation
+    "lower_case": True,
+    "ascii_folding": True,  # "Grüße" is found as "grusse"
+    "stem": False,  # a word means itself
+    "remove_stop_words": False,  # "the" can be looked for
+    "max_token_length": None,  # words of any length
+    "with_position": True,  # phrases can be looked for
+}
+"""How text is cut into words, for indexing and therefore for searching."""
+
+_PARTITION_ROWS: Final = {
+    SegmentKind.IVF_FLAT: 4_096,
+    SegmentKind.IVF_PQ: 8_192,
+    SegmentKind.IVF_HNSW_SQ: 1_048_576,  # the graph inside a partition does the work
+}
+_MIN_PQ_VECTORS: Final = 256
+"""A product quantizer learns that many codes and needs a vector for each."""
+
+_SUB_VECTOR_SIZES: Final = (16, 8, 4, 2, 1)
+_UNTRAINABLE: Final = re.compile(r"cannot train|not enough rows to train", re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """What is carried as bytes: Lance's description, and what the segment was built on."""
+
+    index: Index
+    layout: str
+    files: Mapping[int, tuple[str, ...]]
+
+
+def build_segment(
+    table: Table, request: IndexRequest, fragment_ids: Collection[int]
+) -> bytes | None:
+    """Index some fragments; None when they hold nothing an index can be trained on."""
+    index = _build_vectors if request.kind.is_vector else _build_values
+    built = index(table, request, sorted(fragment_ids))
+    if built is None:
+        return None
+    _BUILT.hit()
+    files = {
+        fragment.id: tuple(file.path for file in fragment.files)
+        for fragment in current_fragments(table)
+        if fragment.id in built.fragment_ids
+    }
+    return pickle.dumps(Segment(built, layout(table), files))
+
+
+def load_segment(content: bytes) -> Segment:
+    """The segment a process of ours has built."""
+    segment = pickle.loads(content)
+    if not isinstance(segment, Segment):
+        raise InvariantBroken("an index segment comes from `build_segment`")
+    return segment
+
+
+def _build_values(table: Table, request: IndexRequest, fragment_ids: list[int]) -> Index:
+    is_text = request.kind is SegmentKind.INVERTED
+    with translated(f"building index `{request.name}`", table.uri):
+        built = _create(table, request, fragment_ids, **(TEXT_OPTIONS if is_text else {}))
+        if not is_text:
+            return built
+        # The files of a text segment are in parts until merged: unmerged, every search fails.
+        # Merging compares version numbers, which mean nothing on detached versions.
+        part = dataclasses.replace(built, dataset_version=table.physical_version)
+        return table.dataset.merge_existing_index_segments([part])
+
+
+def _build_vectors(table: Table, request: IndexRequest, fragment_ids: list[int]) -> Index | None:
+    """Each way in turn until one can be trained; the last one needs a single vector."""
+    for options in _vector_options(table, request, fragment_ids):
+        try:
+            return _create(table, request, fragment_ids, metric=request.metric, **options)
+        except LIBRARY_ERRORS as problem:
+            if not _UNTRAINABLE.search(brief(problem)):
+                doing = f"building index `{request.name}`"
+                raise storage_error(problem, doing, table.uri) from problem
+    return None
+
+
+def _vector_options(
+    table: Table, request: IndexRequest, fragment_ids: list[int]
+) -> Iterator[dict[str, Any]]:
+    with translated("counting vectors", table.uri):
+        fragments = [table.dataset.get_fragment(item) for item in fragment_ids]
+        present = f"`{request.column}` IS NOT NULL"
+        count = sum(item.count_rows(present) for item in fragments if item is not None)
+    if not count:
+        return
+    partitions = max(1, count // _PARTITION_ROWS[request.kind])
+    if request.kind is not SegmentKind.IVF_PQ:
+        yield {"index_type": request.kind, "num_partitions": partitions}
+    elif count >= _MIN_PQ_VECTORS:
+        width = table.schema.field(request.column).type.list_size
+        sub_vectors = next(width // size for size in _SUB_VECTOR_SIZES if width % size == 0)
+        yield {
+            "index_type": request.kind,
+            "num_partitions": partitions,
+            "num_sub_vectors": sub_vectors,
+        }
+    yield {"index_type": SegmentKind.IVF_FLAT, "num_partitions": 1}
+
+
+def _create(table: Table, request: IndexRequest, fragment_ids: list[int], **options: Any) -> Index:
+    index_type = options.pop("index_type", request.kind)
+    return table.dataset.create_index_uncommitted(
+        request.column,
+        str(index_type),
+        name=request.name,
+        replace=True,  # another segment of that name may exist; nothing is removed by this
+        fragment_ids=fragment_ids,
+        storage_options=table.store.options,
+        **options,
+    )

@@ -1,0 +1,213 @@
+"""Row operations on a table: append, upsert, delete, overwrite, adopt.
+
+A table at its pinned version comes in; the table after the operation goes out, or None where the
+operation would change nothing. Each is one detached version, invisible until a catalog names it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from lance.dataset import LanceOperation
+
+from omnigraph_core.errors import InvariantBroken, RecordError
+from omnigraph_core.storage.detached import stage, try_stage
+from omnigraph_core.storage.fragments import (
+    StagedFragments,
+    check_layout,
+    current_fragments,
+    layout,
+    unstaged,
+    write_append,
+)
+from omnigraph_core.storage.rows import align_rows, check_keys
+from omnigraph_core.storage.translate import translated
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from lance.dataset import MergeInsertBuilder
+    from lance.fragment import FragmentMetadata
+
+    from omnigraph_core.storage.dataset import Table
+    from omnigraph_core.storage.detached import Operation
+    from omnigraph_core.storage.rows import Rows
+
+MAX_INDEXED_KEYS: Final = 2_000
+"""Keys up to which looking each one up in the key's index beats scanning the column once."""
+
+_OFFSET_BITS: Final = 32
+"""A row address is the fragment's id above, the row's place in the fragment below these bits."""
+
+
+def stage_append(table: Table, data: Rows | StagedFragments) -> Table | None:
+    """Add rows, or rows whose files are written already; None when there are none.
+
+    Raises:
+        RecordError: the rows do not fit the table's columns.
+        PreconditionFailed: the files were written for other columns than the table has now.
+    """
+
+    def prepare() -> Operation | None:
+        fragments = _written(table, data)
+        return LanceOperation.Append(fragments) if fragments else None
+
+    return try_stage(table, "appending", prepare)
+
+
+def stage_upsert(table: Table, data: pa.Table, *, key: str = "id") -> Table | None:
+    """Replace the rows whose key is there, add the others; None when there are no rows.
+
+    Raises:
+        RecordError: the rows do not fit the table's columns, or a key is null.
+        DuplicateKey: two of the rows have the same key: Lance would add both.
+    """
+    rows = align_rows(table, data)
+    check_keys(table, rows.column(key), key)
+
+    def prepare() -> Operation | None:
+        if not rows.num_rows:
+            return None
+        with translated("upserting", table.uri):
+            merge = _merge(table, key, rows.num_rows)
+            merge = merge.when_matched_update_all().when_not_matched_insert_all()
+            return merge.execute_uncommitted(rows)[0].operation
+
+    return try_stage(table, "upserting", prepare)
+
+
+def stage_delete_keys(
+    table: Table, keys: pa.Array | pa.ChunkedArray, *, key: str = "id"
+) -> Table | None:
+    """Remove the rows with these keys; None when none is there.
+
+    Raises:
+        RecordError: the keys are of another type than the column.
+    """
+    wanted = pc.drop_null(keys).unique()
+    expected = table.schema.field(key).type
+    if wanted.type != expected:
+        message = f"keys are {wanted.type}, expected {expected} as `{key}` of `{table.location}`"
+        raise RecordError(message, table=table.location, property=key)
+
+    def prepare() -> Operation | None:
+        with translated("deleting", table.uri):
+            merge = _merge(table, key, len(wanted)).when_matched_delete()
+            done, counts = merge.execute_uncommitted(pa.table({key: wanted}))
+        return done.operation if counts["num_deleted_rows"] else None
+
+    return try_stage(table, "deleting", prepare) if len(wanted) else None
+
+
+def stage_delete_where(table: Table, predicate: str | pa.Expression) -> Table | None:
+    """Remove the rows a filter holds for; None when it holds for none.
+
+    Args:
+        predicate: a filter in Lance's SQL (names in backticks) or an Arrow expression.
+    """
+
+    def prepare() -> Operation | None:
+        with translated("deleting", table.uri):
+            return _delete_operation(table, predicate)
+
+    return try_stage(table, "deleting", prepare)
+
+
+def stage_overwrite(table: Table, data: Rows | StagedFragments) -> Table | None:
+    """Replace every row; None when the table was empty and stays so.
+
+    Columns keep their field ids and indexes their definitions, so files can still be adopted from
+    and by other versions; a Lance overwrite would number the fields anew.
+
+    Raises:
+        RecordError: the rows do not fit the table's columns.
+        PreconditionFailed: the files were written for other columns than the table has now.
+    """
+
+    def prepare() -> Operation | None:
+        replaced = [fragment.id for fragment in current_fragments(table)]
+        fragments = _written(table, data)
+        if not replaced and not fragments:
+            return None
+        return LanceOperation.Update(removed_fragment_ids=replaced, new_fragments=fragments)
+
+    return try_stage(table, "overwriting", prepare)
+
+
+def stage_adopt(table: Table, source: Table, fragment_ids: Collection[int]) -> Table | None:
+    """Add the rows of fragments of another version of the same table, without reading them.
+
+    None when no fragment is named.
+
+    Raises:
+        PreconditionFailed: the two versions do not have the same columns.
+        InvariantBroken: a fragment that is not there, has deleted rows, or is in the table already.
+    """
+    if source.uri != table.uri:
+        raise InvariantBroken(f"fragments are adopted within one table: {table.uri}, {source.uri}")
+    check_layout(table, layout(source))
+    adopted = _adoptable(table, source, fragment_ids)
+    if not adopted:
+        return None
+    return stage(table, "adopting fragments", lambda: LanceOperation.Append(adopted))
+
+
+def _written(table: Table, data: Rows | StagedFragments) -> list[FragmentMetadata]:
+    staged = data if isinstance(data, StagedFragments) else write_append(table, data)
+    return unstaged(table, staged)
+
+
+def _merge(table: Table, key: str, count: int) -> MergeInsertBuilder:
+    return table.dataset.merge_insert(key).use_index(count <= MAX_INDEXED_KEYS)
+
+
+def _delete_operation(table: Table, predicate: str | pa.Expression) -> Operation | None:
+    """Rows are found by one scan, with indexes; only fragments that lose rows are touched."""
+    scanner = table.dataset.scanner(columns=[], filter=predicate, with_row_address=True)
+    addresses = scanner.to_table().column("_rowaddr")
+    if not len(addresses):
+        return None
+    hits = pa.table(
+        {
+            "fragment": pc.shift_right(addresses, _OFFSET_BITS),
+            "offset": pc.bit_wise_and(addresses, 2**_OFFSET_BITS - 1),
+        }
+    )
+    per_fragment = hits.group_by("fragment").aggregate([("offset", "list")])
+    gone = dict(zip(*per_fragment.to_pydict().values(), strict=True))
+    updated, emptied = [], []
+    for fragment in table.dataset.get_fragments():
+        if fragment.fragment_id in gone:
+            left = fragment.delete_rows(gone[fragment.fragment_id])
+            if left is None:
+                emptied.append(fragment.fragment_id)
+            else:
+                updated.append(left)
+    return LanceOperation.Delete(updated, emptied, str(predicate))
+
+
+def _adoptable(
+    table: Table, source: Table, fragment_ids: Collection[int]
+) -> list[FragmentMetadata]:
+    """Ids are left to the commit: those of the source may be taken here."""
+    present = {_files(fragment) for fragment in current_fragments(table)}
+    offered = {fragment.id: fragment for fragment in current_fragments(source)}
+    adopted = []
+    for fragment_id in sorted(set(fragment_ids)):
+        fragment = offered.get(fragment_id)
+        if fragment is None:
+            raise InvariantBroken(f"`{source.location}` has an adopted fragment {fragment_id}")
+        if fragment.deletion_file is not None:
+            # A deletion file is found by its fragment's id, and that changes here.
+            raise InvariantBroken(f"adopted fragment {fragment_id} has no deleted rows")
+        if _files(fragment) in present:
+            raise InvariantBroken(f"adopted fragment {fragment_id} is not in the table already")
+        adopted.append(dataclasses.replace(fragment, id=0))
+    return adopted
+
+
+def _files(fragment: FragmentMetadata) -> tuple[str, ...]:
+    return tuple(file.path for file in fragment.files)

@@ -1,0 +1,90 @@
+"""The merge base of random graphs of commits equals what trying every commit finds."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from omnigraph_core.history.ancestry import ancestors, first_parents, is_ancestor, merge_base
+from omnigraph_core.manifest.image import GraphCommit
+from tests.support.examples import examples
+from tests.unit.history.commits import make_commit
+
+Graph = dict[str, GraphCommit]
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> tuple[Graph, list[str]]:
+    """Commits with up to two older parents each, some reclaimed, and every id that ever was."""
+    size = draw(st.integers(1, 14))
+    names = [f"c{at:02}" for at in range(size)]
+    commits = {}
+    for at, name in enumerate(names):
+        parents = draw(st.lists(st.sampled_from(names[:at]), max_size=2)) if at else []
+        version, time = draw(st.integers(1, 3)), draw(st.integers(0, 2))
+        commits[name] = make_commit(name, *parents, version=version, at=time)
+    for reclaimed in draw(st.sets(st.sampled_from(names), max_size=2)):
+        del commits[reclaimed]
+    return commits, names
+
+
+def distances(graph: Graph, head: str) -> dict[str, int]:
+    """By relaxing every link until nothing changes: slow, and nothing like a walk."""
+    found = {head: 0} if head in graph else {}
+    for _ in graph:
+        for commit_id, commit in graph.items():
+            if commit_id in found:
+                for parent in commit.parents:
+                    if parent in graph:
+                        far = found[commit_id] + 1
+                        found[parent] = min(found.get(parent, far), far)
+    return found
+
+
+def best_base(graph: Graph, source: str, target: str) -> str | None:
+    from_source, from_target = distances(graph, source), distances(graph, target)
+    common = from_source.keys() & from_target.keys()
+
+    def rank(commit_id: str) -> tuple[int, int, int, str]:
+        commit = graph[commit_id]
+        far = from_source[commit_id] + from_target[commit_id]
+        return (-far, commit.manifest_version, commit.created_at, commit_id)
+
+    return max(common, key=rank, default=None)
+
+
+@settings(max_examples=examples(400))
+@given(graphs(), st.data())
+def test_merge_base_is_the_best_of_all(made: tuple[Graph, list[str]], data: st.DataObject) -> None:
+    graph, names = made
+    source, target = data.draw(st.sampled_from(names)), data.draw(st.sampled_from(names))
+    expected = best_base(graph, source, target)
+    assert merge_base(source, target, graph.get) == expected
+    assert merge_base(target, source, graph.get) == expected
+
+
+@settings(max_examples=examples(100))
+@given(graphs(), st.data())
+def test_ancestors_are_what_is_reachable_nearest_first(
+    made: tuple[Graph, list[str]], data: st.DataObject
+) -> None:
+    graph, names = made
+    head = data.draw(st.sampled_from(names))
+    far = distances(graph, head)
+    walked = [commit.graph_commit_id for commit in ancestors(head, graph.get)]
+    assert sorted(walked) == sorted(far)
+    assert [far[commit_id] for commit_id in walked] == sorted(far.values())
+    for commit_id in graph:
+        assert is_ancestor(commit_id, head, graph.get) == (commit_id in far or commit_id == head)
+
+
+@settings(max_examples=examples(100))
+@given(graphs(), st.data())
+def test_first_parents_are_a_chain(made: tuple[Graph, list[str]], data: st.DataObject) -> None:
+    graph, names = made
+    line = list(first_parents(data.draw(st.sampled_from(names)), graph.get))
+    for newer, older in pairwise(line):
+        assert newer.parent_commit_id == older.graph_commit_id
+    assert not line or line[-1].parent_commit_id not in graph

@@ -1,0 +1,211 @@
+"""Runs a function of a test module in a fresh interpreter: arguments as JSON, talk over pipes.
+
+`spawn` starts it, the `Worker` follows or kills it, the `Outcome` says how it ended. A worker ends
+with the process that spawned it, however that one ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from types import TracebackType
+
+ROOT: Final = Path(__file__).parent.parent.parent
+_LIFELINE: Final = "TEST_WORKER_LIFELINE"
+ORPHANED_EXIT_CODE: Final = 87
+
+
+def spawn(target: str, *arguments: Any, env: Mapping[str, str] | None = None) -> Worker:
+    """Start `package.module:function` with JSON-able arguments; `env` adds to the environment.
+
+    What the function returns, unless None, becomes the last line of its output, as JSON.
+    """
+    read_end, write_end = os.pipe()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.support.processes", target, json.dumps(arguments)],
+        cwd=ROOT,
+        env={**os.environ, **(env or {}), _LIFELINE: str(read_end)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+        bufsize=1,
+        pass_fds=(read_end,),
+    )
+    os.close(read_end)
+    return Worker(target, process, write_end)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    target: str
+    returncode: int
+    stdout: str
+    stderr: str
+
+    def check(self) -> Outcome:
+        """Itself, or an AssertionError that carries what the worker had to say."""
+        if self.returncode != 0:
+            raise AssertionError(
+                f"{self.target} ended with {self.returncode}\n{self.stdout}\n{self.stderr}"
+            )
+        return self
+
+    def result(self) -> Any:
+        """What the function returned."""
+        return json.loads(self.check().stdout.splitlines()[-1])
+
+
+class Worker:
+    """A running function. As a context manager it is killed at the end of the block, if needed."""
+
+    def __init__(self, target: str, process: subprocess.Popen[str], lifeline: int) -> None:
+        self.target = target
+        self._process = process
+        self._lifeline: int | None = lifeline
+        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._stdout: list[str] = []
+        self._stderr: list[str] = []
+        self._readers = (
+            threading.Thread(target=self._read_stdout, daemon=True),
+            threading.Thread(target=self._read_stderr, daemon=True),
+        )
+        for reader in self._readers:
+            reader.start()
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.kill()
+        self.wait()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def send(self, line: str) -> None:
+        """One line to the standard input of the worker."""
+        stdin = _present(self._process.stdin)
+        stdin.write(line + "\n")
+        stdin.flush()
+
+    def lines(self, timeout: float = 60) -> Iterator[str]:
+        """Lines of its standard output as they come, until it ends or stays silent too long.
+
+        Raises:
+            AssertionError: no line came in time.
+        """
+        while True:
+            try:
+                line = self._lines.get(timeout=timeout)
+            except queue.Empty:
+                raise AssertionError(
+                    f"{self.target} said nothing for {timeout} s\n{''.join(self._stderr)}"
+                ) from None
+            if line is None:
+                self._lines.put(None)  # a second iteration ends too
+                return
+            yield line
+
+    def next_line(self, timeout: float = 60) -> str:
+        """The next line, or an AssertionError with its errors when it ended before saying one."""
+        for line in self.lines(timeout):
+            return line
+        raise AssertionError(f"{self.target} ended early\n{self.wait().stderr}")
+
+    def kill(self) -> None:
+        """SIGKILL: no handler runs, nothing is flushed. Harmless on a worker that has ended."""
+        self._process.kill()
+
+    def wait(self, timeout: float = 60) -> Outcome:
+        """How it ended. A worker that does not end in time is killed.
+
+        Raises:
+            AssertionError: it did not end in time.
+        """
+        try:
+            returncode = self._process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            self._process.wait()
+            self._close()
+            raise AssertionError(
+                f"{self.target} did not end within {timeout} s\n{''.join(self._stderr)}"
+            ) from None
+        self._close()
+        return Outcome(self.target, returncode, "".join(self._stdout), "".join(self._stderr))
+
+    def _close(self) -> None:
+        for reader in self._readers:
+            reader.join()
+        stdin, stdout, stderr = self._process.stdin, self._process.stdout, self._process.stderr
+        for stream in (stdout, stderr):
+            _present(stream).close()
+        with contextlib.suppress(BrokenPipeError):  # an unread line for a worker that is gone
+            _present(stdin).close()
+        if self._lifeline is not None:
+            os.close(self._lifeline)
+            self._lifeline = None
+
+    def _read_stdout(self) -> None:
+        for line in _present(self._process.stdout):
+            self._stdout.append(line)
+            self._lines.put(line.rstrip("\n"))
+        self._lines.put(None)
+
+    def _read_stderr(self) -> None:
+        self._stderr.extend(_present(self._process.stderr))
+
+
+def _present(stream: IO[str] | None) -> IO[str]:
+    assert stream is not None, "every stream of a worker is a pipe"
+    return stream
+
+
+def say(text: str) -> None:
+    """Inside a worker: one line to whoever follows it."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def hear() -> str | None:
+    """Inside a worker: the next line sent to it, None when there will be no more."""
+    line = sys.stdin.readline()
+    return line.rstrip("\n") if line else None
+
+
+def _run(target: str, arguments: str) -> None:
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    module, _, function = target.partition(":")
+    result = getattr(importlib.import_module(module), function)(*json.loads(arguments))
+    if result is not None:
+        say(json.dumps(result))
+
+
+def _end_with_parent() -> None:
+    """The parent never writes: the read returns when its end of the pipe is closed."""
+    os.read(int(os.environ[_LIFELINE]), 1)
+    os._exit(ORPHANED_EXIT_CODE)
+
+
+if __name__ == "__main__":
+    _run(sys.argv[1], sys.argv[2])

@@ -1,0 +1,285 @@
+"""A real S3 server for tests: SeaweedFS, started on first use and shared by every process of a run.
+
+Who uses the server holds a shared lock on a file. A watchdog process owns the server and takes the
+lock for itself once the last user is gone, killed or not; then it ends the server. So the server
+outlives no test run, and no process needs to know the others.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import fcntl
+import json
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+import uuid
+from datetime import timedelta
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Final
+
+import obstore
+from obstore.store import S3Store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import TracebackType
+
+ROOT: Final = Path(__file__).parent.parent.parent
+WEED: Final = Path(sys.executable).parent / "weed"
+ACCESS_KEY: Final = "test-access-key"
+SECRET_KEY: Final = "test-secret-key"
+REGION: Final = "us-east-1"
+START_SECONDS: Final = 120
+START_ATTEMPTS: Final = 3
+GRPC_OFFSET: Final = 10_000
+_ROLES: Final = ("s3", "master", "volume", "filer")
+_PR_SET_PDEATHSIG: Final = 1
+
+
+class S3Server:
+    """The server of a directory: the first to enter starts it, the last to leave ends it.
+
+    Leaving waits for the end of the server when it was started here, so that nothing is left
+    behind; other users of the same directory are waited for.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._users: IO[str] | None = None
+        self._watchdog: subprocess.Popen[bytes] | None = None
+        self.port = 0
+        self.bucket = ""
+
+    def __enter__(self) -> S3Server:
+        self._directory.mkdir(parents=True, exist_ok=True)
+        self._users = _open_lock(self._directory / "users.lock", fcntl.LOCK_SH)
+        state = self._directory / "server.json"
+        try:
+            with _open_lock(self._directory / "start.lock", fcntl.LOCK_EX):
+                if not state.exists():
+                    self._watchdog = _start_watchdog(self._directory)
+        except BaseException:
+            self._users.close()
+            raise
+        self.port = json.loads(state.read_text())["port"]
+        self.bucket = self.new_bucket()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._users is not None:
+            self._users.close()
+        if self._watchdog is not None:
+            self._watchdog.wait()
+
+    @property
+    def endpoint(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def environment(self, *, endpoint: str | None = None) -> dict[str, str]:
+        """What a client needs to reach the server, directly or through a proxy before it."""
+        return {
+            "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+            "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+            "AWS_REGION": REGION,
+            "AWS_ENDPOINT_URL": endpoint or self.endpoint,
+            "AWS_ALLOW_HTTP": "true",
+        }
+
+    def new_bucket(self) -> str:
+        """An empty bucket. The first object in it is slow: prefixes of one bucket are cheaper."""
+        name = f"bucket-{uuid.uuid4().hex[:12]}"
+        _create_bucket(self.port, name)
+        return name
+
+
+def s3_store(bucket: str, endpoint: str, *, secret_key: str = SECRET_KEY) -> S3Store:
+    """A client that asks once: a test wants to see the first failure, not the fifth answer."""
+    return S3Store(
+        bucket,
+        endpoint=endpoint,
+        access_key_id=ACCESS_KEY,
+        secret_access_key=secret_key,
+        region=REGION,
+        client_options={"allow_http": True},
+        retry_config={"max_retries": 0},
+    )
+
+
+def presigned_put(bucket: str, key: str, endpoint: str) -> str:
+    """A URL that may be PUT without further signing; an empty key names the bucket itself."""
+    return obstore.sign(s3_store(bucket, endpoint), "PUT", key, timedelta(minutes=5))
+
+
+def _create_bucket(port: int, name: str) -> None:
+    url = presigned_put(name, "", f"http://127.0.0.1:{port}")
+    with urllib.request.urlopen(urllib.request.Request(url, method="PUT"), timeout=30):
+        pass
+
+
+def _open_lock(path: Path, mode: int) -> IO[str]:
+    """The lock is held as long as the file is open, and ends with the process at the latest."""
+    file = path.open("a")
+    fcntl.flock(file, mode)
+    return file
+
+
+def _start_watchdog(directory: Path) -> subprocess.Popen[bytes]:
+    with (directory / "watchdog.log").open("ab") as log:
+        watchdog = subprocess.Popen(
+            [sys.executable, "-m", "tests.support.s3", str(directory)],
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,  # an interrupt from the keyboard is for the tests alone
+        )
+    while not (directory / "server.json").exists():
+        if watchdog.poll() is not None:
+            tails = [_tail(directory / name) for name in ("weed.log", "watchdog.log")]
+            raise RuntimeError("\n".join(["the S3 server did not start", *tails]))
+        time.sleep(0.02)
+    return watchdog
+
+
+def _tail(path: Path) -> str:
+    lines = path.read_text(errors="replace").splitlines() if path.exists() else []
+    return "\n".join([f"--- {path}", *lines[-30:]])
+
+
+def watch(directory: Path) -> None:
+    """Run the server of a directory until nobody uses it; the body of the watchdog process."""
+    with _serving(directory) as (weed, port):
+        state = directory / "server.json"
+        state.with_suffix(".new").write_text(json.dumps({"port": port}))
+        state.with_suffix(".new").rename(state)
+        with (directory / "users.lock").open("a") as users:
+            while weed.poll() is None and not _is_unused(users):
+                time.sleep(0.05)
+            # Still inside the lock: who enters from now on finds no state and starts anew.
+            state.unlink()
+
+
+def _is_unused(users: IO[str]) -> bool:
+    try:
+        fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def _serving(directory: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """Another process may take a port between the choice and the start: then choose again."""
+    for attempt in range(1, START_ATTEMPTS + 1):
+        ports = _free_ports()
+        weed = _start_weed(directory, ports)
+        try:
+            if _becomes_ready(weed, ports["s3"]):
+                yield weed, ports["s3"]
+                return
+        finally:
+            _end_weed(weed, directory, ports)
+        sys.stderr.write(f"attempt {attempt} with ports {ports} failed\n")
+    raise SystemExit(1)
+
+
+def _free_ports() -> dict[str, int]:
+    """Below the range the system hands out by itself; weed takes a second port beside each."""
+    while True:
+        ports = dict(zip(_ROLES, random.sample(range(10_000, 20_000), len(_ROLES)), strict=True))
+        if all(_is_free(port) and _is_free(port + GRPC_OFFSET) for port in ports.values()):
+            return ports
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def _start_weed(directory: Path, ports: dict[str, int]) -> subprocess.Popen[bytes]:
+    for part in ("data", "logs", "home"):
+        (directory / part).mkdir(exist_ok=True)
+    identity = {
+        "name": "tests",
+        "credentials": [{"accessKey": ACCESS_KEY, "secretKey": SECRET_KEY}],
+        "actions": ["Admin", "Read", "Write", "List", "Tagging"],
+    }
+    (directory / "s3.json").write_text(json.dumps({"identities": [identity]}))
+    with (directory / "weed.log").open("ab") as log:
+        return subprocess.Popen(
+            [
+                WEED,
+                f"-logdir={directory / 'logs'}",
+                "server",
+                "-s3",
+                *(f"-{role}.port={port}" for role, port in ports.items()),
+                f"-dir={directory / 'data'}",
+                f"-s3.config={directory / 's3.json'}",
+                "-ip=127.0.0.1",
+                "-ip.bind=127.0.0.1",
+                "-s3.port.iceberg=0",
+                "-s3.port.lance=0",
+                "-filer.localSocket=filer.sock",
+                "-s3.localSocket=s3.sock",
+                "-master.telemetry=false",
+                "-master.peers=none",  # alone: no election to wait for
+                "-master.volumeSizeLimitMB=64",
+                "-volume.max=0",
+            ],
+            cwd=directory,  # where the sockets go: their paths must be short
+            env={"HOME": str(directory / "home"), "PATH": os.environ["PATH"]},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            preexec_fn=_die_with_parent,
+        )
+
+
+def _die_with_parent() -> None:
+    """Linux ends the server even when the watchdog itself is killed."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _becomes_ready(weed: subprocess.Popen[bytes], port: int) -> bool:
+    """Ready is more than listening: a bucket is made, an object is written and read."""
+    deadline = time.monotonic() + START_SECONDS
+    while weed.poll() is None and time.monotonic() < deadline:
+        with contextlib.suppress(OSError, obstore.exceptions.BaseError):
+            _create_bucket(port, "readiness")
+            store = s3_store("readiness", f"http://127.0.0.1:{port}")
+            obstore.put(store, "probe", b"ready")
+            return obstore.get(store, "probe").bytes() == b"ready"
+        time.sleep(0.05)
+    return False
+
+
+def _end_weed(weed: subprocess.Popen[bytes], directory: Path, ports: dict[str, int]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(weed.pid, signal.SIGKILL)
+    weed.wait()
+    for role, port in ports.items():  # weed puts these here whatever it is told
+        Path(f"/tmp/seaweedfs-{role}-grpc-{port + GRPC_OFFSET}.sock").unlink(missing_ok=True)
+    shutil.rmtree(directory / "data", ignore_errors=True)
+
+
+if __name__ == "__main__":
+    watch(Path(sys.argv[1]))

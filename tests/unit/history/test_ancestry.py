@@ -1,0 +1,160 @@
+"""Walks over small graphs of commits, and how much of a long history they look at."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import pytest
+
+from omnigraph_core.history.ancestry import ancestors, first_parents, is_ancestor, merge_base
+from tests.unit.history.commits import CountingLookup, make_commit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from omnigraph_core.manifest.image import GraphCommit
+
+    Walk: TypeAlias = Callable[[str, CountingLookup], Iterator[GraphCommit]]
+
+# a ← b ← c ← m        m merges y into the first line
+#      ↖ x ← y ↙
+DIAMOND = (
+    make_commit("a"),
+    make_commit("b", "a"),
+    make_commit("c", "b"),
+    make_commit("x", "b"),
+    make_commit("y", "x"),
+    make_commit("m", "c", "y"),
+)
+
+
+def ids(commits: Iterable[GraphCommit]) -> list[str]:
+    return [commit.graph_commit_id for commit in commits]
+
+
+def test_ancestors_are_breadth_first_and_once() -> None:
+    lookup = CountingLookup(DIAMOND)
+    assert ids(ancestors("m", lookup)) == ["m", "c", "y", "b", "x", "a"]
+    assert set(lookup.visits.values()) == {1}
+
+
+def test_ancestors_are_lazy() -> None:
+    lookup = CountingLookup(DIAMOND)
+    assert next(ancestors("m", lookup)).graph_commit_id == "m"
+    assert lookup.visits == {"m": 1}
+
+
+def test_first_parents_leave_out_what_was_merged() -> None:
+    assert ids(first_parents("m", CountingLookup(DIAMOND))) == ["m", "c", "b", "a"]
+
+
+@pytest.mark.parametrize("walk", [ancestors, first_parents])
+def test_an_unknown_head_has_no_ancestors(walk: Walk) -> None:
+    assert ids(walk("gone", CountingLookup(DIAMOND))) == []
+
+
+@pytest.mark.parametrize("walk", [ancestors, first_parents])
+def test_a_reclaimed_parent_ends_the_walk(walk: Walk) -> None:
+    lookup = CountingLookup((make_commit("b", "reclaimed"), make_commit("c", "b")))
+    assert ids(walk("c", lookup)) == ["c", "b"]
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "expected"),
+    [
+        ("m", "m", True),
+        ("a", "m", True),
+        ("y", "m", True),
+        ("m", "a", False),
+        ("c", "y", False),
+        ("elsewhere", "m", False),
+    ],
+)
+def test_is_ancestor(older: str, newer: str, expected: bool) -> None:
+    assert is_ancestor(older, newer, CountingLookup(DIAMOND)) is expected
+
+
+def test_a_reclaimed_commit_is_still_the_ancestor_of_its_children() -> None:
+    assert is_ancestor("reclaimed", "b", CountingLookup([make_commit("b", "reclaimed")]))
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "base"),
+    [
+        ("c", "y", "b"),
+        ("y", "c", "b"),
+        ("m", "m", "m"),
+        ("y", "m", "y"),
+        ("m", "a", "a"),
+        ("gone", "m", None),
+        ("m", "gone", None),
+    ],
+)
+def test_merge_base(source: str, target: str, base: str | None) -> None:
+    assert merge_base(source, target, CountingLookup(DIAMOND)) == base
+
+
+def test_heads_without_common_history() -> None:
+    assert merge_base("a", "z", CountingLookup((make_commit("a"), make_commit("z")))) is None
+
+
+def test_a_reclaimed_commit_is_no_base() -> None:
+    commits = (make_commit("s", "reclaimed"), make_commit("t", "reclaimed"))
+    assert merge_base("s", "t", CountingLookup(commits)) is None
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        (make_commit("p", version=3), make_commit("q", version=2, at=9)),
+        (make_commit("p", version=3, at=7), make_commit("q", version=3, at=6)),
+        (make_commit("p", version=3, at=7), make_commit("o", version=3, at=7)),
+    ],
+)
+def test_of_equally_near_bases_the_largest_wins(left: GraphCommit, right: GraphCommit) -> None:
+    """A criss-cross: both heads merged both, so both are at distance one from each."""
+    for first, second in ((left, right), (right, left)):
+        parents = (first.graph_commit_id, second.graph_commit_id)
+        heads = (make_commit("s", *parents), make_commit("t", *parents))
+        lookup = CountingLookup((first, second, *heads))
+        assert merge_base("s", "t", lookup) == "p"
+
+
+def test_a_shorter_way_around_wins_over_a_newer_commit() -> None:
+    """`far` is common and newest, but `near` is closer to both heads together."""
+    commits = (
+        make_commit("near", version=1),
+        make_commit("far", "near", version=9),
+        make_commit("s1", "far"),
+        make_commit("s2", "s1"),
+        make_commit("s", "s2", "near"),
+        make_commit("t1", "far"),
+        make_commit("t2", "t1"),
+        make_commit("t", "t2", "near"),
+    )
+    assert merge_base("s", "t", CountingLookup(commits)) == "near"
+
+
+def line(prefix: str, length: int, root: str | None = None) -> list[GraphCommit]:
+    """Commits `<prefix>0`, `<prefix>1` … each on the one before, the first on the root."""
+    parents = [root, *(f"{prefix}{at}" for at in range(length))]
+    return [
+        make_commit(f"{prefix}{at}", *([parents[at]] if parents[at] else []), version=at + 1)
+        for at in range(length)
+    ]
+
+
+@pytest.mark.parametrize("history", [100, 20_000])
+def test_a_near_base_costs_the_same_in_any_history(history: int) -> None:
+    trunk = line("m", history)
+    fork = trunk[-1].graph_commit_id
+    lookup = CountingLookup([*trunk, *line("s", 5, fork), *line("t", 7, fork)])
+    assert merge_base("s4", "t6", lookup) == fork
+    assert set(lookup.visits.values()) == {1}
+    assert len(lookup.visits) <= 2 * (5 + 7) + 2
+
+
+def test_a_base_at_one_head_is_found_without_the_rest() -> None:
+    lookup = CountingLookup(line("m", 5_000))
+    assert merge_base("m4990", "m4999", lookup) == "m4990"
+    assert len(lookup.visits) <= 2 * 9 + 2
