@@ -332,6 +332,13 @@ class CommitOutcomeUnknown(OmnigraphError):
 
     code = "manifest.outcome_unknown"
 
+    def __init__(self, message: str, *, commit_id: str, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.commit_id = commit_id
+
+    def details(self) -> dict[str, object]:
+        return {"commit_id": self.commit_id}
+
 
 class PolicyDenied(OmnigraphError):
     """Policy forbids the action."""

@@ -16,7 +16,7 @@ from omnigraph_core.failpoints import declare
 from omnigraph_core.history import refs
 from omnigraph_core.history.branches import catalog_of
 from omnigraph_core.ids import edge_table_key, new_ulid, node_table_key
-from omnigraph_core.manifest.catalog import create_catalog, load_latest
+from omnigraph_core.manifest.catalog import create_main_catalog, load_latest, try_load_version
 from omnigraph_core.manifest.image import (
     AcceptedSchema,
     GraphCommit,
@@ -41,6 +41,7 @@ from omnigraph_core.storage.session import open_store
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from omnigraph_core.manifest.catalog import CatalogState
     from omnigraph_core.schema.catalog import Catalog as SchemaCatalog
     from omnigraph_core.storage.dataset import Table
     from omnigraph_core.storage.session import Store
@@ -76,12 +77,20 @@ def init_graph(address: str, schema: str, *, actor: str | None) -> GraphContext:
     )
     _TABLES.hit()
     context = GraphContext(store)
-    try:
-        context.remember(create_catalog(catalog_of(store, refs.MAIN_REF), image))
-    except AlreadyExists as taken:
-        raise _exists(store) from taken
+    context.remember(_create_main(store, image))
     _GRAPH.hit()
     return context
+
+
+def _create_main(store: Store, image: Image) -> CatalogState:
+    catalog = catalog_of(store, refs.MAIN_REF)
+    try:
+        return create_main_catalog(catalog, image)
+    except AlreadyExists as taken:
+        first = try_load_version(catalog, 1)
+        if first is not None and first.snapshot.commit == image.head:
+            return first  # ours: the answer was lost
+        raise _exists(store) from taken
 
 
 def open_graph(address: str) -> GraphContext:

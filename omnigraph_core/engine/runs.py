@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from omnigraph_core.engine.branching import create_branch, delete_branch
-from omnigraph_core.errors import BranchNotFound, StorageError
+from omnigraph_core.errors import BranchNotFound, ConflictError, StorageError
 from omnigraph_core.history.runs import RunRegistry, mark_aborted, mark_failed
 from omnigraph_core.history.snapshots import ReadTarget
 from omnigraph_core.ids import new_ulid
@@ -33,6 +33,7 @@ def begin_run(
     """
     registry = RunRegistry(context.store)
     run_id = new_ulid()
+    target_branch = target_branch.strip()  # as branches are found
     source = ReadTarget(branch=target_branch)
     ref = create_branch(
         context, f"{RUN_PREFIX}{run_id}", source, is_internal_allowed=True, actor=actor
@@ -82,5 +83,5 @@ def _drop_branch(context: GraphContext, branch: str) -> None:
     """The record decides; a branch that stays behind is hidden and harmless."""
     try:
         delete_branch(context, branch, is_internal_allowed=True, actor=None)
-    except (BranchNotFound, StorageError):
+    except (BranchNotFound, ConflictError, StorageError):
         return

@@ -15,7 +15,7 @@ from omnigraph_core.failpoints import declare
 from omnigraph_core.history import refs
 from omnigraph_core.history.refs import BranchRef, DeletedBranch, ForkPoint
 from omnigraph_core.ids import new_ulid
-from omnigraph_core.manifest.catalog import Catalog, create_catalog
+from omnigraph_core.manifest.catalog import Catalog, create_branch_catalog
 from omnigraph_core.manifest.image import MAIN
 from omnigraph_core.manifest.layout import branch_manifest_path
 from omnigraph_core.manifest.names import check_branch_name, is_internal
@@ -74,7 +74,7 @@ def create_branch(
         created_at=time.time_ns() // 1000,
         actor=actor,
     )
-    state = create_catalog(catalog_of(store, ref), base.image)
+    state = create_branch_catalog(catalog_of(store, ref), base.image)
     _CATALOG.hit()
     if not refs.put_branch(store, ref):
         raise AlreadyExists(

@@ -1,7 +1,7 @@
 """A branch's catalog: where its images are and how they are read.
 
 Images go out as snapshots, decoded and brought to the current format in memory; nothing here
-writes except `create_catalog`, which makes version 1 of a new one.
+writes except the two that make version 1 of a new one.
 """
 
 from __future__ import annotations
@@ -45,13 +45,20 @@ class CatalogState:
     stored: StoredImage
 
 
-def create_catalog(catalog: Catalog, image: Image) -> CatalogState:
-    """Write the first image.
+def create_main_catalog(catalog: Catalog, image: Image) -> CatalogState:
+    """Write the first image of a graph.
 
     Raises:
         AlreadyExists: there is a catalog at that path.
     """
-    return _state(catalog, images.create_image(catalog.store, catalog.path, encode_image(image)))
+    stored = images.create_image(catalog.store, catalog.path, encode_image(image))
+    return as_state(catalog, image, stored)
+
+
+def create_branch_catalog(catalog: Catalog, image: Image) -> CatalogState:
+    """Write the first image of a branch, at the path of its fresh incarnation."""
+    stored = images.create_own_image(catalog.store, catalog.path, encode_image(image))
+    return as_state(catalog, image, stored)
 
 
 def load_latest(catalog: Catalog) -> CatalogState:

@@ -155,5 +155,6 @@ def next_image(snapshot: Snapshot, draft: CommitDraft) -> Image:
 def _unknown(catalog: Catalog, draft: CommitDraft, lost: _LostAnswer) -> CommitOutcomeUnknown:
     return CommitOutcomeUnknown(
         f"no answer to commit {draft.commit_id} on {catalog.branch}: {lost.reason.message}",
+        commit_id=draft.commit_id,
         hint=f"do not write again; when the store answers, look for commit {draft.commit_id}",
     )

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 import lance
 
-from omnigraph_core.errors import AlreadyExists, InvariantBroken, ObjectNotFound
-from omnigraph_core.storage.translate import LIBRARY_ERRORS, brief, storage_error, translated
+from omnigraph_core.errors import AlreadyExists, ObjectNotFound
+from omnigraph_core.storage.create import try_create
+from omnigraph_core.storage.translate import translated
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,21 +81,9 @@ def create_table(store: Store, location: str, schema: pa.Schema) -> Table:
     Raises:
         AlreadyExists: something is at that location; it is left alone.
     """
-    try:
-        dataset = lance.write_dataset(
-            schema.empty_table(),
-            store.uri(location),
-            mode="create",
-            data_storage_version=DATA_STORAGE_VERSION,
-            storage_options=store.options,
-            session=store.session,
-        )
-    except LIBRARY_ERRORS as problem:
-        if "already exists" in brief(problem):
-            raise AlreadyExists(f"a dataset exists at {store.uri(location)}") from problem
-        raise storage_error(problem, "creating a table", store.uri(location)) from problem
-    if dataset.version != EMPTY_VERSION:
-        raise InvariantBroken(f"a new table is at version {EMPTY_VERSION}, not {dataset.version}")
+    dataset = try_create(store, location, schema)
+    if dataset is None:
+        raise AlreadyExists(f"a dataset exists at {store.uri(location)}")
     return Table(store, location, dataset)
 
 

@@ -18,8 +18,9 @@ from lance.fragment import write_fragments
 from omnigraph_core.errors import AlreadyExists
 from omnigraph_core.failpoints import declare
 from omnigraph_core.storage import objects
+from omnigraph_core.storage.create import is_there, try_create
 from omnigraph_core.storage.dataset import DATA_STORAGE_VERSION
-from omnigraph_core.storage.translate import LIBRARY_ERRORS, brief, storage_error, translated
+from omnigraph_core.storage.translate import LIBRARY_ERRORS, storage_error, translated
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -53,13 +54,14 @@ class StoredImage:
 
 
 def create_image(store: Store, path: str, rows: pa.Table) -> StoredImage:
-    """Write version 1.
+    """Write version 1, where others may be about to do the same.
 
     Raises:
         AlreadyExists: there is one; it is left alone.
     """
+    taken = AlreadyExists(f"a dataset exists at {store.uri(path)}")
     try:
-        dataset = lance.write_dataset(
+        fragments = write_fragments(
             rows,
             store.uri(path),
             mode="create",
@@ -67,9 +69,25 @@ def create_image(store: Store, path: str, rows: pa.Table) -> StoredImage:
             storage_options=store.options,
         )
     except LIBRARY_ERRORS as problem:
-        if "already exists" in brief(problem) or isinstance(problem, CommitConflictError):
-            raise AlreadyExists(f"a dataset exists at {store.uri(path)}") from problem
+        if is_there(store, path):
+            raise taken from problem
         raise storage_error(problem, "creating", store.uri(path)) from problem
+    dataset = try_create(store, path, rows.schema, fragments)
+    if dataset is None:
+        raise taken
+    return StoredImage(path, int(dataset.version), rows, dataset, time.monotonic())
+
+
+def create_own_image(store: Store, path: str, rows: pa.Table) -> StoredImage:
+    """Write version 1 at a path that nobody else can know: fewer requests, no race to win."""
+    with translated("creating", store.uri(path)):
+        dataset = lance.write_dataset(
+            rows,
+            store.uri(path),
+            mode="create",
+            data_storage_version=DATA_STORAGE_VERSION,
+            storage_options=store.options,
+        )
     return StoredImage(path, int(dataset.version), rows, dataset, time.monotonic())
 
 

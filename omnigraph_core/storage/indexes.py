@@ -73,6 +73,9 @@ def plan_index(
 
     Args:
         fragment_ids: the only ones to index now, unless all have to be.
+
+    Raises:
+        InvariantBroken: the name is that of an index on another column.
     """
     existing = {coverage.name: coverage for coverage in index_coverage(table)}.get(request.name)
     everything = tuple(fragment.id for fragment in current_fragments(table))
@@ -177,7 +180,9 @@ def _kind(index_type: str) -> SegmentKind:
 
 def _serves(existing: IndexCoverage, request: IndexRequest) -> bool:
     """A vector index may hold segments of several kinds: small ones fall back to a plain one."""
-    if existing.columns != (request.column,) or existing.metric != request.metric:
+    if existing.columns != (request.column,):
+        raise InvariantBroken(f"index `{request.name}` stays on its column {existing.columns[0]}")
+    if existing.metric != request.metric:
         return False
     return existing.kind is request.kind or (existing.kind.is_vector and request.kind.is_vector)
 

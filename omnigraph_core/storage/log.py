@@ -20,8 +20,9 @@ from lance.optimize import Compaction
 
 from omnigraph_core.errors import InvariantBroken, ObjectNotFound
 from omnigraph_core.settings import MAX_FRAGMENTS
+from omnigraph_core.storage.create import try_create
 from omnigraph_core.storage.dataset import DATA_STORAGE_VERSION
-from omnigraph_core.storage.translate import LIBRARY_ERRORS, brief, storage_error, translated
+from omnigraph_core.storage.translate import LIBRARY_ERRORS, storage_error, translated
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,22 +88,13 @@ def open_log(store: Store, path: str) -> Log | None:
 def create_log(store: Store, path: str, schema: pa.Schema) -> Log:
     """Make an empty log; the one that is there if another writer was first."""
     now = time.monotonic()
-    try:
-        dataset = lance.write_dataset(
-            schema.empty_table(),
-            store.uri(path),
-            mode="create",
-            data_storage_version=DATA_STORAGE_VERSION,
-            storage_options=store.options,
-            enable_stable_row_ids=True,
-        )
-    except LIBRARY_ERRORS as problem:
-        if "already exists" in brief(problem) or isinstance(problem, CommitConflictError):
-            found = open_log(store, path)
-            if found is not None:
-                return found
-        raise storage_error(problem, "creating a log", store.uri(path)) from problem
-    return Log(store, path, dataset, now)
+    dataset = try_create(store, path, schema, has_stable_row_ids=True)
+    if dataset is not None:
+        return Log(store, path, dataset, now)
+    found = open_log(store, path)
+    if found is None:
+        raise InvariantBroken(f"the log {path} is not removed while it is made")
+    return found
 
 
 def refresh(log: Log) -> Log:

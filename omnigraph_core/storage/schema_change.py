@@ -20,9 +20,7 @@ from omnigraph_core.storage.proto import NO_PARENT, FieldRecord
 from omnigraph_core.storage.translate import translated
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from lance.fragment import LanceFragment
+    from collections.abc import Sequence
 
     from omnigraph_core.storage.dataset import Table
     from omnigraph_core.storage.detached import Operation
@@ -58,8 +56,10 @@ def add_filled_column(table: Table, field: pa.Field, value: pa.Scalar) -> Table:
 
     def prepare() -> Operation:
         with translated("filling a column", table.uri):
+            # Live rows are asked for: Lance fills the places of deleted ones itself.
             filled = [
-                fragment.merge_columns(_constant(fragment, field, value)) for fragment in fragments
+                fragment.merge_columns(_constant(field, value, fragment.count_rows()))
+                for fragment in fragments
             ]
         schema = filled[-1][1]
         return LanceOperation.Merge([fragment for fragment, _ in filled], schema)
@@ -113,7 +113,7 @@ def _records(table: Table) -> list[FieldRecord]:
     return _split(table.dataset.lance_schema)[1]
 
 
-def _split(schema: LanceSchema) -> tuple[object, list[FieldRecord]]:
+def _split(schema: LanceSchema) -> tuple[str, list[FieldRecord]]:
     """How Lance pickles a schema: its metadata and one message per field."""
     reduced: Any = schema.__reduce__()
     metadata, *records = reduced[1]
@@ -121,7 +121,7 @@ def _split(schema: LanceSchema) -> tuple[object, list[FieldRecord]]:
 
 
 def _schema_of(table: Table, records: Sequence[FieldRecord]) -> LanceSchema:
-    metadata: Any = _split(table.dataset.lance_schema)[0]
+    metadata, _ = _split(table.dataset.lance_schema)
     return LanceSchema._from_protos(metadata, *(record.content for record in records))
 
 
@@ -152,15 +152,8 @@ def _added(table: Table, field: pa.Field) -> Operation:
         )
 
 
-def _constant(fragment: LanceFragment, field: pa.Field, value: pa.Scalar) -> pa.RecordBatchReader:
-    """As many values as the fragment has live rows: Lance fills the places of deleted ones."""
+def _constant(field: pa.Field, value: pa.Scalar, count: int) -> pa.RecordBatchReader:
     schema = pa.schema([field])
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        left = fragment.count_rows()
-        while left:
-            size = min(left, _FILL_ROWS)
-            yield pa.record_batch([pa.repeat(value, size)], schema=schema)
-            left -= size
-
-    return pa.RecordBatchReader.from_batches(schema, batches())
+    sizes = (min(_FILL_ROWS, count - start) for start in range(0, count, _FILL_ROWS))
+    batches = (pa.record_batch([pa.repeat(value, size)], schema=schema) for size in sizes)
+    return pa.RecordBatchReader.from_batches(schema, batches)

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
+
 from omnigraph_core.errors import InvariantBroken
 from omnigraph_core.failpoints import declare
 from omnigraph_core.storage.fragments import current_fragments, layout
@@ -103,9 +105,14 @@ class Segment:
 def build_segment(
     table: Table, request: IndexRequest, fragment_ids: Collection[int]
 ) -> bytes | None:
-    """Index some fragments; None when they hold nothing an index can be trained on."""
-    index = _build_vectors if request.kind.is_vector else _build_values
-    built = index(table, request, sorted(fragment_ids))
+    """Index some fragments; None when they hold nothing an index can be trained on.
+
+    Raises:
+        InvariantBroken: the column is not there, or not of a type that kind of index can hold.
+    """
+    _check_column(table, request)
+    build = _build_vectors if request.kind.is_vector else _build_values
+    built = build(table, request, sorted(fragment_ids))
     if built is None:
         return None
     _BUILT.hit()
@@ -123,6 +130,19 @@ def load_segment(content: bytes) -> Segment:
     if not isinstance(segment, Segment):
         raise InvariantBroken("an index segment comes from `build_segment`")
     return segment
+
+
+def _check_column(table: Table, request: IndexRequest) -> None:
+    if request.column not in table.schema.names:
+        raise _unfit(table, request)
+    type = table.schema.field(request.column).type
+    if request.kind.is_vector != pa.types.is_fixed_size_list(type):
+        raise _unfit(table, request)
+
+
+def _unfit(table: Table, request: IndexRequest) -> InvariantBroken:
+    where = f"`{request.column}` of `{table.location}`"
+    return InvariantBroken(f"{where} can have an index of kind {request.kind}")
 
 
 def _build_values(table: Table, request: IndexRequest, fragment_ids: list[int]) -> Index:
@@ -174,12 +194,15 @@ def _vector_options(
 
 def _create(table: Table, request: IndexRequest, fragment_ids: list[int], **options: Any) -> Index:
     index_type = options.pop("index_type", request.kind)
-    return table.dataset.create_index_uncommitted(
-        request.column,
-        str(index_type),
-        name=request.name,
-        replace=True,  # another segment of that name may exist; nothing is removed by this
-        fragment_ids=fragment_ids,
-        storage_options=table.store.options,
-        **options,
-    )
+    try:
+        return table.dataset.create_index_uncommitted(
+            request.column,
+            str(index_type),
+            name=request.name,
+            replace=True,  # another segment of that name may exist; nothing is removed by this
+            fragment_ids=fragment_ids,
+            storage_options=table.store.options,
+            **options,
+        )
+    except TypeError as problem:
+        raise _unfit(table, request) from problem

@@ -32,21 +32,21 @@ _MISSING: Final = re.compile(
 )
 _FULL: Final = re.compile(r"no space left|os error 28|os error 27|file too large|quota", re.I)
 _FORBIDDEN: Final = re.compile(
-    r"permission denied|os error 13|os error 1\b|os error 30|read-only|403|AccessDenied"
-    r"|InvalidAccessKeyId|SignatureDoesNotMatch|not authorized|401",
+    r"permission denied|os error 13|os error 1\b|os error 30|read-only|\b403\b|AccessDenied"
+    r"|InvalidAccessKeyId|SignatureDoesNotMatch|not authorized|\b401\b",
     re.I,
 )
 _UNREACHABLE: Final = re.compile(
     r"error sending request|connection (refused|reset|closed)|timed? ?out|dns error"
-    r"|after \d+ retries|incomplete message|50[0234]\b|SlowDown",
+    r"|after \d+ retries|incomplete message|\b50[0234]\b|SlowDown",
     re.I,
 )
 _DAMAGED: Final = re.compile(
     r"sufficient data|invalid range|decode|corrupt|magic|invalid (wire|protobuf|tag)|malformed"
-    r"|out of bounds|overflow|unexpected (end|eof)",
+    r"|out of bounds|overflow|unexpected (end|eof)|fill whole buffer|file size is too small",
     re.I,
 )
-_SOURCE_PLACE: Final = re.compile(r",? ?/[^,\s]*/rust/[^,\s]+:\d+:\d+")
+_SOURCE_PLACE: Final = re.compile(r",?\s*/(?:[^,\s]*/)?rustc?/[^,\s]+:\d+:\d+")
 _DEBUG: Final = re.compile(r"\n\nDebug source:.*", re.S)
 
 

@@ -5,7 +5,8 @@
 - `gq`: queries that compile against the page's context schema; `gq-error [CODE…]`: refused.
 - `console`: `$` lines are run in one scratch copy of examples/, what follows is the exact output
   (a line `…` stands for any lines).
-- `python`: run as it is, doctests where it has prompts.
+- `python`: run as it is in an empty directory, doctests where it has prompts; `python continued`
+  goes on where the page's block before it has stopped.
 - `sh`: only `make` targets and what a reader types before the project is there.
 - `text`, `ebnf`, `json`, `mermaid`: shown, not run; `json` must parse.
 """
@@ -19,6 +20,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -84,14 +86,32 @@ def test_refused_queries(snippet: Snippet) -> None:
     assert set(snippet.arguments) <= codes(refused.value)
 
 
-@pytest.mark.parametrize("snippet", of("python"), ids=str)
-def test_python(snippet: Snippet) -> None:
-    test = doctest.DocTestParser().get_doctest(snippet.text, {}, str(snippet), None, 0)
-    if test.examples:
-        runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
-        assert runner.run(test).failed == 0
-    else:
-        exec(compile(snippet.text, str(snippet), "exec"), {})
+def programs() -> list[list[Snippet]]:
+    """Python blocks, each with those that continue it."""
+    found: list[list[Snippet]] = []
+    for snippet in of("python"):
+        if snippet.arguments == ("continued",):
+            assert found, f"{snippet}: nothing to continue"
+            assert found[-1][0].page == snippet.page, f"{snippet}: nothing to continue"
+            found[-1].append(snippet)
+        else:
+            found.append([snippet])
+    return found
+
+
+@pytest.mark.parametrize("program", programs(), ids=lambda program: str(program[0]))
+def test_python(program: list[Snippet], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    for snippet in program:
+        test = doctest.DocTestParser().get_doctest(snippet.text, names, str(snippet), None, 0)
+        if test.examples:
+            flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+            runner = doctest.DocTestRunner(optionflags=flags)
+            assert runner.run(test, clear_globs=False).failed == 0
+            names = test.globs
+        else:
+            exec(compile(snippet.text, str(snippet), "exec"), names)
 
 
 @pytest.mark.parametrize("snippet", of("console"), ids=str)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -13,9 +14,10 @@ from omnigraph_core.manifest.requirements import requirements_of
 from omnigraph_core.storage.staged import stage_append
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from omnigraph_core.manifest.image import GraphCommit
+    from omnigraph_core.manifest.requirements import PublishState
     from omnigraph_core.manifest.snapshot import Snapshot
     from omnigraph_core.storage.dataset import Table
 
@@ -110,3 +112,38 @@ def content(og: Omnigraph, snapshot: Snapshot) -> dict[str, list[dict[str, objec
         key: sorted(og.table(snapshot, key).read().to_pylist(), key=lambda row: str(row["id"]))
         for key in snapshot.tables
     }
+
+
+@dataclass(frozen=True, slots=True)
+class Meanwhile:
+    """A requirement that holds, and lets something happen between reading a base and writing."""
+
+    action: Callable[[], object]
+
+    def check(self, state: PublishState) -> None:
+        self.action()
+
+
+def rows_of(key: str, ids: Sequence[str]) -> pa.Table:
+    """Rows for any of the three tables."""
+    if key == PART:
+        return parts(ids)
+    return holds(ids) if key == HOLDS else pa.table({"id": list(ids), "code": list(ids)})
+
+
+def append(og: Omnigraph, key: str, ids: Sequence[str], branch: str = "main") -> GraphCommit:
+    """One commit on any one table."""
+    snapshot = og.snapshot(branch)
+    staged = stage_append(og.table(snapshot, key), rows_of(key, ids))
+    assert staged is not None
+    return publish(og, snapshot, {key: staged}, TableOperation.APPEND)
+
+
+def touch(og: Omnigraph, key: str = BIN, branch: str = "main") -> GraphCommit:
+    """The quickest commit: the version a table has is published again."""
+    snapshot = og.snapshot(branch)
+    entry = snapshot.table(key)
+    change = UpdateTable(
+        key, entry.physical_version, entry.row_count, entry.fragment_count, TableOperation.INDEX
+    )
+    return og.commit([change], branch=branch)

@@ -53,24 +53,24 @@ class S3Server:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._users: IO[str] | None = None
-        self._watchdog: subprocess.Popen[bytes] | None = None
+        self._leaving = contextlib.ExitStack()
         self.port = 0
         self.bucket = ""
 
     def __enter__(self) -> S3Server:
         self._directory.mkdir(parents=True, exist_ok=True)
-        self._users = _open_lock(self._directory / "users.lock", fcntl.LOCK_SH)
         state = self._directory / "server.json"
-        try:
+        with contextlib.ExitStack() as stack:
+            watchdogs: list[subprocess.Popen[bytes]] = []
+            stack.callback(lambda: [watchdog.wait() for watchdog in watchdogs])
+            # Undone before the wait above: the watchdog waits for this lock.
+            stack.enter_context(_open_lock(self._directory / "users.lock", fcntl.LOCK_SH))
             with _open_lock(self._directory / "start.lock", fcntl.LOCK_EX):
                 if not state.exists():
-                    self._watchdog = _start_watchdog(self._directory)
-        except BaseException:
-            self._users.close()
-            raise
-        self.port = json.loads(state.read_text())["port"]
-        self.bucket = self.new_bucket()
+                    watchdogs.append(_start_watchdog(self._directory))
+            self.port = json.loads(state.read_text())["port"]
+            self.bucket = self.new_bucket()
+            self._leaving = stack.pop_all()
         return self
 
     def __exit__(
@@ -79,10 +79,7 @@ class S3Server:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._users is not None:
-            self._users.close()
-        if self._watchdog is not None:
-            self._watchdog.wait()
+        self._leaving.close()
 
     @property
     def endpoint(self) -> str:
@@ -161,15 +158,17 @@ def _tail(path: Path) -> str:
 
 def watch(directory: Path) -> None:
     """Run the server of a directory until nobody uses it; the body of the watchdog process."""
-    with _serving(directory) as (weed, port):
-        state = directory / "server.json"
+    state = directory / "server.json"
+    with (
+        (directory / "users.lock").open("a") as users,
+        _serving(directory, users) as (weed, port),
+    ):
         state.with_suffix(".new").write_text(json.dumps({"port": port}))
         state.with_suffix(".new").rename(state)
-        with (directory / "users.lock").open("a") as users:
-            while weed.poll() is None and not _is_unused(users):
-                time.sleep(0.05)
-            # Still inside the lock: who enters from now on finds no state and starts anew.
-            state.unlink()
+        while weed.poll() is None and not _is_unused(users):
+            time.sleep(0.05)
+        # Before the lock is let go of: who enters then finds no state and starts anew.
+        state.unlink()
 
 
 def _is_unused(users: IO[str]) -> bool:
@@ -181,13 +180,13 @@ def _is_unused(users: IO[str]) -> bool:
 
 
 @contextlib.contextmanager
-def _serving(directory: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+def _serving(directory: Path, users: IO[str]) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
     """Another process may take a port between the choice and the start: then choose again."""
     for attempt in range(1, START_ATTEMPTS + 1):
         ports = _free_ports()
         weed = _start_weed(directory, ports)
         try:
-            if _becomes_ready(weed, ports["s3"]):
+            if _becomes_ready(weed, ports["s3"], users):
                 yield weed, ports["s3"]
                 return
         finally:
@@ -259,10 +258,12 @@ def _die_with_parent() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _becomes_ready(weed: subprocess.Popen[bytes], port: int) -> bool:
+def _becomes_ready(weed: subprocess.Popen[bytes], port: int, users: IO[str]) -> bool:
     """Ready is more than listening: a bucket is made, an object is written and read."""
     deadline = time.monotonic() + START_SECONDS
     while weed.poll() is None and time.monotonic() < deadline:
+        if _is_unused(users):
+            raise SystemExit("nobody waits for the server any more")
         with contextlib.suppress(OSError, obstore.exceptions.BaseError):
             _create_bucket(port, "readiness")
             store = s3_store("readiness", f"http://127.0.0.1:{port}")
@@ -282,4 +283,5 @@ def _end_weed(weed: subprocess.Popen[bytes], directory: Path, ports: dict[str, i
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # asked to end, it takes weed along
     watch(Path(sys.argv[1]))

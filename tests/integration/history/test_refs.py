@@ -106,11 +106,11 @@ def test_internal_branches_are_listed_on_request(store: Store) -> None:
 
 
 def test_an_unknown_branch_names_a_close_one(local: Store) -> None:
-    refs.put_branch(local, branch("review"))
-    refs.put_branch(local, branch("__run__reviw"))
-    with pytest.raises(BranchNotFound, match="no branch `reviw`") as caught:
-        refs.read_branch(local, "reviw")
-    assert caught.value.hint == "did you mean `review`?"
+    refs.put_branch(local, branch("name"))
+    refs.put_branch(local, branch("__run__nmae"))
+    with pytest.raises(BranchNotFound, match="no branch `nmae`") as caught:
+        refs.read_branch(local, "nmae")
+    assert caught.value.hint == "did you mean `name`?"
     with pytest.raises(BranchNotFound) as caught:
         refs.read_branch(local, "unlike anything")
     assert caught.value.hint is None

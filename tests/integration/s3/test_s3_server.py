@@ -117,6 +117,15 @@ def test_the_server_lives_as_long_as_its_users(tmp_path: Path) -> None:
     assert not Path(f"/tmp/seaweedfs-s3-grpc-{port + GRPC_OFFSET}.sock").exists()
 
 
+def test_a_start_nobody_waits_for_is_given_up(tmp_path: Path) -> None:
+    """The process that starts the server is killed before the server answers."""
+    directory = tmp_path / "s3"
+    with spawn("tests.integration.s3.server_user:hold", str(directory)):
+        assert eventually(lambda: (directory / "data").exists())
+    assert eventually(lambda: not (directory / "data").exists())
+    assert not (directory / "server.json").exists()
+
+
 def test_requests_are_counted(proxied: S3Store, proxy: CountingProxy) -> None:
     obstore.put(proxied, "parts/a", b"12345")
     obstore.get(proxied, "parts/a").bytes()

@@ -325,7 +325,7 @@ def test_a_failing_source_keeps_its_own_error(stocked: Table) -> None:
         append(RecordError("line 17 is no JSON"))
     with pytest.raises(KeyError, match="mine"):
         append(KeyError("mine"))
-    with pytest.raises(StorageError, match="writing rows failed at .*: disk on fire"):
+    with pytest.raises(StorageError, match=r"writing rows failed at .*: disk on fire"):
         append(OSError("disk on fire"))
     assert contents(stocked) == by_id(parts(range(6)))
 

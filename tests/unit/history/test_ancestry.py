@@ -135,6 +135,18 @@ def test_a_shorter_way_around_wins_over_a_newer_commit() -> None:
     assert merge_base("s", "t", CountingLookup(commits)) == "near"
 
 
+def test_a_head_as_near_as_another_base_is_compared_with_it() -> None:
+    """`s` is zero and two steps away, `c` one and one: found last, and larger."""
+    commits = (
+        make_commit("c", version=1),
+        make_commit("s", "c", version=2),
+        make_commit("p", "s", version=3),
+        make_commit("t", "p", "c", version=4),
+    )
+    assert merge_base("s", "t", CountingLookup(commits)) == "s"
+    assert merge_base("t", "s", CountingLookup(commits)) == "s"
+
+
 def line(prefix: str, length: int, root: str | None = None) -> list[GraphCommit]:
     """Commits `<prefix>0`, `<prefix>1` … each on the one before, the first on the root."""
     parents = [root, *(f"{prefix}{at}" for at in range(length))]

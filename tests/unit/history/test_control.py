@@ -31,7 +31,7 @@ BRANCH = BranchRef(
 VALUES: list[tuple[Kind[Any], Any]] = [
     (refs._BRANCHES, BRANCH),
     (refs._BRANCHES, BranchRef("größe", "01J1", "_refs/manifests/01J1", None, 0, "\ud800")),
-    (refs._DELETED, DeletedBranch(BRANCH, 1_700_000_000_000_001)),
+    (refs._DELETED, DeletedBranch(BRANCH, 1_700_000_000_000_001, "kim")),
     (refs._TAGS, Tag("v1.0", "01HZ", "main", "main", 7, 1, None)),
     (refs._LEASES, Lease("01L0", "main", 7, "export", 2)),
     (refs._CLEANUPS, CleanupIntent("01C0", 1, 2, {"main": (1, 2), "01J0": ()})),

@@ -28,7 +28,7 @@ def records() -> list[FieldRecord]:
 
 
 def schema_of(items: list[FieldRecord]) -> pa.Schema:
-    return LanceSchema._from_protos({}, *(item.content for item in items)).to_pyarrow()
+    return LanceSchema._from_protos("{}", *(item.content for item in items)).to_pyarrow()
 
 
 def test_names_ids_and_parents_are_read() -> None:

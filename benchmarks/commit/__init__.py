@@ -1,0 +1,1 @@
+"""What commits, branches and reads cost: `python -m benchmarks.commit [--check] [--quick]`."""

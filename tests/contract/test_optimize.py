@@ -1,0 +1,114 @@
+"""Optimize: the same rows in fewer files, with the indexes the schema asks for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from omnigraph_core.errors import BranchNotFound
+from omnigraph_core.manifest.image import TableOperation
+from omnigraph_core.storage.indexes import index_coverage
+from omnigraph_core.storage.staged import stage_delete_where
+from tests.support.graphs import (
+    BIN,
+    HOLDS,
+    PART,
+    append,
+    append_pair,
+    append_parts,
+    content,
+    ids,
+    publish,
+)
+
+if TYPE_CHECKING:
+    from omnigraph_core.engine.omnigraph import Omnigraph
+
+
+def indexes(og: Omnigraph, key: str, branch: str = "main") -> dict[str, int]:
+    """Rows no index covers yet, by index."""
+    table = og.table(og.snapshot(branch), key)
+    return {coverage.name: coverage.unindexed_rows for coverage in index_coverage(table)}
+
+
+def test_fewer_files_same_rows(og: Omnigraph) -> None:
+    for number in range(4):
+        append_pair(og, [f"a{number}", f"b{number}"])
+    before = og.snapshot()
+    rows = content(og, before)
+    stats = og.optimize(actor="ann")
+    after = og.snapshot()
+    assert [item.table_key for item in stats] == [HOLDS, PART]
+    assert all(item.committed for item in stats)
+    assert [(item.fragments_removed, item.fragments_added) for item in stats] == [(4, 1), (4, 1)]
+    assert content(og, after) == rows == content(og, before)
+    assert after.manifest_version == before.manifest_version + 1, "one commit for all tables"
+    assert (after.commit.operation, after.commit.actor_id) == ("optimize", "ann")
+    for key in (HOLDS, PART):
+        entry = after.table(key)
+        assert (entry.fragment_count, entry.operation) == (1, TableOperation.COMPACTION)
+        assert entry.row_count == 8 == og.table(after, key).count_rows()
+    assert after.table(BIN) == before.table(BIN)
+
+
+def test_the_indexes_of_the_schema_are_built_and_completed(og: Omnigraph) -> None:
+    append_pair(og, ["a", "b"])
+    (holds, part) = og.optimize()
+    assert indexes(og, PART) == dict.fromkeys(part.indexes_built, 0)
+    assert indexes(og, HOLDS) == dict.fromkeys(holds.indexes_built, 0)
+    assert {"id_btree", "name_inverted"} <= set(part.indexes_built)
+    assert {"src_btree", "dst_btree"} <= set(holds.indexes_built)
+    assert (part.fragments_removed, part.fragments_added) == (0, 0)
+    assert og.snapshot().table(PART).operation is TableOperation.INDEX
+    append_parts(og, ["c"])
+    assert set(indexes(og, PART).values()) == {1}
+    og.optimize()
+    assert set(indexes(og, PART).values()) == {0}
+    assert ids(og, og.snapshot()) == ["a", "b", "c"]
+    assert og.entity_at(PART, "c", version=og.snapshot().manifest_version) is not None
+
+
+def test_nothing_to_do_is_no_commit(og: Omnigraph) -> None:
+    assert og.optimize() == ()
+    append_pair(og, ["a"])
+    og.optimize()
+    settled = og.snapshot()
+    assert og.optimize() == ()
+    assert og.snapshot() == settled
+
+
+def test_deleted_rows_are_left_out(og: Omnigraph) -> None:
+    append_parts(og, [f"p{number}" for number in range(10)])
+    snapshot = og.snapshot()
+    fewer = stage_delete_where(og.table(snapshot, PART), "`id` <> 'p3'")
+    assert fewer is not None
+    publish(og, snapshot, {PART: fewer}, TableOperation.DELETE)
+    (stats,) = og.optimize()
+    assert stats.committed
+    table = og.table(og.snapshot(), PART)
+    assert [f.physical_rows for f in table.dataset.get_fragments()] == [1]
+    assert ids(og, og.snapshot()) == ["p3"]
+
+
+def test_a_branch_is_optimized_by_itself(og: Omnigraph) -> None:
+    append_parts(og, ["a"])
+    append_parts(og, ["b"])
+    og.branch_create("review")
+    before = og.snapshot()
+    (stats,) = og.optimize(branch="review")
+    assert stats.committed
+    assert og.snapshot() == before
+    assert og.snapshot("review").table(PART).fragment_count == 1
+    assert ids(og, og.snapshot("review")) == ids(og, og.snapshot()) == ["a", "b"]
+    with pytest.raises(BranchNotFound):
+        og.optimize(branch="nope")
+
+
+def test_writes_go_on_after_it(og: Omnigraph) -> None:
+    for number in range(3):
+        append_pair(og, [str(number)])
+        append(og, BIN, [str(number)])
+        og.optimize()
+    for key in (PART, BIN, HOLDS):
+        assert ids(og, og.snapshot(), key) == ["0", "1", "2"]

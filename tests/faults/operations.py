@@ -1,0 +1,263 @@
+"""Every operation that writes, what it passes on the way, and the graphs it is tried on.
+
+`points` is exactly what an operation passes: a test holds the list against a run. From the point
+`visible_from` on, what it does has happened, whatever becomes of the process that asked for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from omnigraph_core.engine.omnigraph import Omnigraph
+from omnigraph_core.errors import StorageError
+from omnigraph_core.failpoints import arm
+from omnigraph_core.manifest.image import TableOperation
+from omnigraph_core.settings import LOG_FLUSH_INTERVAL
+from omnigraph_core.storage.schema_change import add_null_column
+from omnigraph_core.storage.staged import (
+    stage_append,
+    stage_delete_keys,
+    stage_delete_where,
+    stage_overwrite,
+    stage_upsert,
+)
+from tests.support.graphs import HOLDS, PART, append_pair, holds, parts, publish, update
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from omnigraph_core.storage.dataset import Table
+
+_STAGE: Final = ("stage.before_files", "stage.after_files", "stage.after_version")
+_PUBLISH: Final = (
+    "publish.before_image",
+    "image.after_files",
+    "image.after_commit",
+    "publish.after_image",
+)
+_LOG: Final = ("log.before_append", "log.after_append")
+_CREATE_BRANCH: Final = ("branch.after_catalog", "branch.after_ref")
+_DELETE_BRANCH: Final = ("branch.after_deleted_mark", "branch.after_delete")
+
+SOME: Final = ("a1", "a2", "a3")
+"""Pairs that every prepared graph has on main."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One kind of write; `run` is told a word, so that it can be done twice.
+
+    `crashes` are the points a process is killed at. What all kinds share is not tried with each:
+    a killed process costs a second. Errors are raised at every point; at those in `survives` the
+    operation succeeds all the same.
+    """
+
+    name: str
+    run: Callable[[Omnigraph, str], object]
+    points: tuple[str, ...]
+    crashes: tuple[str, ...]
+    visible_from: str | None = None
+    survives: tuple[str, ...] = ()
+    graph: str = "plain"
+
+    def is_done_at(self, point: str) -> bool:
+        """Whether a process that ends at the point has done it."""
+        if self.visible_from is None:
+            return False
+        return self.points.index(point) >= self.points.index(self.visible_from)
+
+
+def perform(name: str, address: str, word: str) -> None:
+    """In a process of its own, which a failpoint may end."""
+    BY_NAME[name].run(Omnigraph.open(address), word)
+
+
+def _append(og: Omnigraph, word: str) -> None:
+    append_pair(og, [word])
+
+
+def _upsert(og: Omnigraph, word: str) -> None:
+    _write_both(
+        og,
+        TableOperation.UPSERT,
+        lambda table: stage_upsert(table, parts(["a1", word], stock=len(word))),
+        lambda table: stage_upsert(table, holds(["a1", word])),
+    )
+
+
+def _delete(og: Omnigraph, word: str) -> None:
+    gone = {"first": "a1", "second": "a2"}[word]
+    _write_both(
+        og,
+        TableOperation.DELETE,
+        lambda table: stage_delete_keys(table, pa.array([gone])),
+        lambda table: stage_delete_where(table, f"`dst` = '{gone}'"),
+    )
+
+
+def _overwrite(og: Omnigraph, word: str) -> None:
+    _write_both(
+        og,
+        TableOperation.OVERWRITE,
+        lambda table: stage_overwrite(table, parts([word, "b1"])),
+        lambda table: stage_overwrite(table, holds([word, "b1"])),
+    )
+
+
+def _add_column(og: Omnigraph, word: str) -> None:
+    field = pa.field(word, pa.int64())
+    _write_both(
+        og,
+        TableOperation.SCHEMA,
+        lambda table: add_null_column(table, field),
+        lambda table: add_null_column(table, field),
+    )
+
+
+def _write_both(
+    og: Omnigraph,
+    operation: TableOperation,
+    of_parts: Callable[[Table], Table | None],
+    of_holds: Callable[[Table], Table | None],
+) -> None:
+    snapshot = og.snapshot()
+    part, edge = of_parts(og.table(snapshot, PART)), of_holds(og.table(snapshot, HOLDS))
+    assert part is not None
+    assert edge is not None
+    publish(og, snapshot, {PART: part, HOLDS: edge}, operation)
+
+
+def _optimize(og: Omnigraph, word: str) -> None:
+    """The second time there is something to do again."""
+    if word == "second":
+        append_pair(og, [word])
+    og.optimize()
+
+
+def _create_branch(og: Omnigraph, word: str) -> None:
+    og.branch_create(f"new/{word}")
+
+
+def _delete_branch(og: Omnigraph, word: str) -> None:
+    og.branch_delete(f"old/{word}")
+
+
+def _create_tag(og: Omnigraph, word: str) -> None:
+    og.tag_create(word)
+
+
+def _begin_run(og: Omnigraph, word: str) -> None:
+    og.begin_run(operation_hash=word)
+
+
+def _list_commits(og: Omnigraph, word: str) -> None:
+    og.list_commits()
+
+
+_LANDED: Final = "image.after_commit"
+
+
+def _row_write(
+    name: str, run: Callable[[Omnigraph, str], object], crashes: tuple[str, ...]
+) -> Operation:
+    return Operation(name, run, _STAGE + _PUBLISH, crashes, _LANDED, (_LANDED,))
+
+
+OPERATIONS: Final = (
+    _row_write("append", _append, _STAGE + _PUBLISH),
+    _row_write("upsert", _upsert, (*_STAGE, "image.after_files", _LANDED)),
+    _row_write("delete", _delete, (*_STAGE, "image.after_files", _LANDED)),
+    _row_write("overwrite", _overwrite, (*_STAGE, "image.after_files", _LANDED)),
+    _row_write("add column", _add_column, ("stage.after_version", "publish.after_image")),
+    Operation(
+        "compaction",
+        _optimize,
+        (*_STAGE, "compact.after_rewrite", "index.after_build", *_PUBLISH),
+        ("compact.after_rewrite", "index.after_build", "publish.before_image", _LANDED),
+        _LANDED,
+        (_LANDED,),
+    ),
+    Operation(
+        "index",
+        _optimize,
+        (*_STAGE, "index.after_build", *_PUBLISH),
+        ("index.after_build", "stage.after_version", "publish.after_image"),
+        _LANDED,
+        (_LANDED,),
+        graph="one fragment",
+    ),
+    Operation("branch create", _create_branch, _CREATE_BRANCH, _CREATE_BRANCH, "branch.after_ref"),
+    Operation(
+        "branch delete",
+        _delete_branch,
+        _LOG + _DELETE_BRANCH,
+        _LOG + _DELETE_BRANCH,
+        "branch.after_delete",
+    ),
+    Operation("tag create", _create_tag, (), ()),
+    Operation("run begin", _begin_run, _CREATE_BRANCH, _CREATE_BRANCH),
+    Operation("log append", _list_commits, _LOG, _LOG),
+    Operation(
+        "append that flushes",
+        _append,
+        _STAGE + _PUBLISH + _LOG,
+        _LOG,
+        _LANDED,
+        (_LANDED, *_LOG),
+        graph="before a flush",
+    ),
+)
+BY_NAME: Final = {operation.name: operation for operation in OPERATIONS}
+
+
+def make_plain(og: Omnigraph) -> None:
+    """Some rows in a fragment each, branches to delete, a tag, a run, commits not in the log."""
+    for id in SOME:
+        append_pair(og, [id])
+    og.tag_create("kept")
+    for word in ("first", "second"):
+        og.branch_create(f"old/{word}")
+        append_pair(og, [f"on {word}"], f"old/{word}")
+
+
+def make_one_fragment(og: Omnigraph) -> None:
+    """Nothing to compact, everything to index."""
+    append_pair(og, SOME)
+
+
+def make_before_a_flush(og: Omnigraph) -> None:
+    """The next commit on main is the one that appends to the commit log."""
+    append_pair(og, SOME)
+    while (snapshot := og.snapshot()).manifest_version < LOG_FLUSH_INTERVAL.value - 1:
+        unchanged = update(PART, og.table(snapshot, PART), TableOperation.INDEX)
+        og.commit([unchanged], actor="tester")
+
+
+def make_worn(og: Omnigraph) -> None:
+    """Old versions, files only they need, files nothing ever needed, branches gone and half made.
+
+    Some branches are forked where others have moved on: what they need must stay.
+    """
+    make_plain(og)
+    for word in ("x", "y", "z"):
+        _overwrite(og, word)
+    stage_append(og.table(og.snapshot(), PART), parts(["never published"]))
+    og.branch_create("gone")
+    append_pair(og, ["on gone"], "gone")
+    og.branch_delete("gone")
+    with arm("branch.after_catalog", "error"), contextlib.suppress(StorageError):
+        og.branch_create("never")
+    _overwrite(og, "last")
+    append_pair(og, ["on main"])
+
+
+GRAPHS: Final = {
+    "worn": make_worn,
+    "plain": make_plain,
+    "one fragment": make_one_fragment,
+    "before a flush": make_before_a_flush,
+}

@@ -1,0 +1,233 @@
+"""The processes of the soak test: writers that keep a journal, a cleaner, and a reader that checks.
+
+A writer says what it is about to do and, once it is acknowledged, that it is done. It alone touches
+its rows and branches, so its journal tells what the graph must hold, but for the last entry.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+import threading
+import time
+from collections import Counter
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from omnigraph_core.engine.omnigraph import Omnigraph
+from omnigraph_core.errors import (
+    BranchNotFound,
+    ConflictError,
+    NotFoundError,
+    ObjectNotFound,
+)
+from omnigraph_core.manifest.image import TableOperation
+from omnigraph_core.storage.staged import stage_delete_keys, stage_upsert
+from tests.support.graphs import HOLDS, PART, holds, parts, publish
+from tests.support.processes import hear, say
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from omnigraph_core.manifest.snapshot import Snapshot
+    from omnigraph_core.storage.dataset import Table
+
+GRACE: Final = 5.0
+ENVIRONMENT: Final = {"OMNIGRAPH_PUBLISH_LEASE": "2"}
+
+_MAX_BRANCHES: Final = 2
+
+
+def until_told(work: Callable[[], None]) -> None:
+    """Do the work again and again, until a line comes or the process is killed."""
+    told = threading.Event()
+    threading.Thread(target=lambda: (hear(), told.set()), daemon=True).start()
+    say("ready")
+    while not told.is_set():
+        work()
+
+
+def churn(address: str, name: str, seed: int) -> None:
+    """Write pairs to main and to branches of its own, change and delete them, compact."""
+    until_told(Churn(Omnigraph.open(address), name, random.Random(seed)).step)
+
+
+def sweep(address: str) -> None:
+    """Clean up without end; says how much went each time."""
+    og = Omnigraph.open(address)
+
+    def work() -> None:
+        report = og.cleanup(keep=3, grace=timedelta(seconds=GRACE))
+        versions = sum(branch.old_versions_removed for branch in report.branches)
+        say(f"{versions} {report.bytes_removed}")
+
+    until_told(work)
+
+
+def inspect(address: str) -> None:
+    """Read all of every branch without end; says how many snapshots were whole."""
+    og = Omnigraph.open(address)
+
+    def work() -> None:
+        for branch in og.branch_list():
+            for is_held in (False, True):
+                if _is_whole(og, branch, is_held=is_held):
+                    say(branch)
+
+    until_told(work)
+
+
+def _is_whole(og: Omnigraph, branch: str, *, is_held: bool) -> bool:
+    try:
+        snapshot = og.snapshot(branch)
+    except BranchNotFound:
+        return False  # deleted since it was listed
+    if not is_held:
+        with _overtaken():
+            read_pairs(og, snapshot)
+            return True
+        return False
+    with contextlib.ExitStack() as stack:
+        claim = og.hold(snapshot, purpose="test", lasting=timedelta(minutes=2))
+        try:
+            stack.enter_context(claim)
+        except (ConflictError, NotFoundError):
+            return False  # cleanup was first
+        read_pairs(og, snapshot)
+    return True
+
+
+@contextlib.contextmanager
+def _overtaken() -> Iterator[None]:
+    """Files may vanish under who holds no claim, but only after the grace period."""
+    started = time.monotonic()
+    try:
+        yield
+    except ObjectNotFound:
+        if time.monotonic() - started < GRACE:
+            raise
+
+
+def read_pairs(og: Omnigraph, snapshot: Snapshot) -> dict[str, int]:
+    """Value by token; both tables tell the same, each token once."""
+    part, edge = og.table(snapshot, PART).read(), og.table(snapshot, HOLDS).read()
+    stocks = sorted(zip(part["id"].to_pylist(), part["stock"].to_pylist(), strict=True))
+    counts = sorted(zip(edge["dst"].to_pylist(), edge["count"].to_pylist(), strict=True))
+    where = f"{snapshot.branch} at {snapshot.manifest_version}"
+    assert stocks == counts, f"torn: {set(stocks) ^ set(counts)} on {where}"
+    assert max(Counter(token for token, _ in stocks).values(), default=1) == 1, where
+    assert snapshot.table(PART).row_count == snapshot.table(HOLDS).row_count == len(stocks), where
+    return dict(stocks)
+
+
+class Churn:
+    """One writer. `step` does one thing, chosen by chance."""
+
+    def __init__(self, og: Omnigraph, name: str, chance: random.Random) -> None:
+        self._og = og
+        self._name = name
+        self._chance = chance
+        self._made = 0
+        self._values: dict[str, dict[str, int]] = {"main": {}}
+
+    def step(self) -> None:
+        steps = [self._add, self._add, self._change, self._remove, self._optimize]
+        steps.append(self._fork if len(self._values) <= _MAX_BRANCHES else self._drop)
+        self._chance.choice(steps)()
+
+    def _add(self) -> None:
+        self._set(self._branch(), self._new_name("p"), 0)
+
+    def _change(self) -> None:
+        branch = self._branch()
+        if self._values[branch]:
+            token = self._chance.choice(sorted(self._values[branch]))
+            self._set(branch, token, self._values[branch][token] + 1)
+
+    def _set(self, branch: str, token: str, value: int) -> None:
+        edges = holds([token]).set_column(3, "count", pa.array([value], pa.int64()))
+        with self._journal("set", branch, token, value):
+            self._write(
+                branch,
+                TableOperation.UPSERT,
+                lambda table: stage_upsert(table, parts([token], stock=value)),
+                lambda table: stage_upsert(table, edges),
+            )
+        self._values[branch][token] = value
+
+    def _remove(self) -> None:
+        branch = self._branch()
+        if not self._values[branch]:
+            return
+        token = self._chance.choice(sorted(self._values[branch]))
+        with self._journal("set", branch, token, None):
+            self._write(
+                branch,
+                TableOperation.DELETE,
+                lambda table: stage_delete_keys(table, pa.array([token])),
+                lambda table: stage_delete_keys(table, pa.array([token]), key="dst"),
+            )
+        del self._values[branch][token]
+
+    def _optimize(self) -> None:
+        branch = self._branch()
+        with _overtaken():
+            _until_acknowledged(lambda: self._og.optimize(branch=branch))
+
+    def _fork(self) -> None:
+        branch = self._new_name("b")
+        with self._journal("create", branch):
+            self._og.branch_create(branch)
+        self._values[branch] = {}
+
+    def _drop(self) -> None:
+        branch = self._chance.choice([name for name in self._values if name != "main"])
+        with self._journal("drop", branch):
+            self._og.branch_delete(branch)
+        del self._values[branch]
+
+    def _branch(self) -> str:
+        return self._chance.choice(list(self._values))
+
+    def _new_name(self, kind: str) -> str:
+        self._made += 1
+        return f"{kind}-{self._name}-{self._made}"
+
+    @contextlib.contextmanager
+    def _journal(self, *entry: Any) -> Iterator[None]:
+        say(json.dumps(["try", *entry]))
+        yield
+        say(json.dumps(["done", *entry]))
+
+    def _write(
+        self,
+        branch: str,
+        operation: TableOperation,
+        of_parts: Callable[[Table], Table | None],
+        of_holds: Callable[[Table], Table | None],
+    ) -> None:
+        def attempt() -> bool:
+            with _overtaken():
+                snapshot = self._og.snapshot(branch)
+                part = of_parts(self._og.table(snapshot, PART))
+                edge = of_holds(self._og.table(snapshot, HOLDS))
+                assert part is not None
+                assert edge is not None
+                publish(self._og, snapshot, {PART: part, HOLDS: edge}, operation)
+                return True
+            return False
+
+        while not _until_acknowledged(attempt):
+            pass
+
+
+def _until_acknowledged(attempt: Callable[[], Any]) -> Any:
+    while True:
+        try:
+            return attempt()
+        except ConflictError as conflict:
+            if not conflict.retryable:
+                raise

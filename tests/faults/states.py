@@ -1,0 +1,90 @@
+"""All of a graph that a user can see, as plain values: two states are equal or they are not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from omnigraph_core.engine.omnigraph import Omnigraph
+from omnigraph_core.history.log import CommitLog
+from omnigraph_core.history.snapshots import ReadTarget
+from omnigraph_core.manifest.layout import GRAPH_COMMIT_ACTORS
+from omnigraph_core.storage.log import open_log, read
+from omnigraph_core.storage.session import open_store
+
+if TYPE_CHECKING:
+    from omnigraph_core.manifest.image import GraphCommit
+    from omnigraph_core.manifest.snapshot import Snapshot
+
+
+def state_of(address: str) -> dict[str, Any]:
+    """Everything but ids and times, which no two runs share. Checks what holds of every state."""
+    og = Omnigraph.open(address)
+    state = {
+        "branches": {name: _branch(og, name) for name in og.branch_list()},
+        "tags": {
+            tag.tag: rows_of(og, og.snapshot_of(ReadTarget(tag=tag.tag))) for tag in og.tag_list()
+        },
+        "runs": sorted((run.operation_hash, str(run.status)) for run in og.list_runs()),
+    }
+    _check_log(address)
+    return state
+
+
+def _branch(og: Omnigraph, name: str) -> dict[str, Any]:
+    snapshot = og.snapshot(name)
+    rows = rows_of(og, snapshot)
+    for key, entry in snapshot.tables.items():
+        assert entry.row_count == len(rows[key]), f"{key} on {name}"
+    return {
+        "version": snapshot.manifest_version,
+        "rows": rows,
+        "tables": {
+            key: (entry.table_version, str(entry.operation), entry.fragment_count)
+            for key, entry in snapshot.tables.items()
+        },
+        "commits": _commits(og, name),
+    }
+
+
+def rows_of(og: Omnigraph, snapshot: Snapshot) -> dict[str, list[dict[str, Any]]]:
+    """Every row of every table, by id."""
+    return {
+        key: sorted(og.table(snapshot, key).read().to_pylist(), key=lambda row: str(row["id"]))
+        for key in snapshot.tables
+    }
+
+
+def _commits(og: Omnigraph, name: str) -> list[tuple[str | None, int, str]]:
+    commits = og.list_commits(name)
+    for child, parent in pairwise(commits):
+        assert child.parent_commit_id == parent.graph_commit_id
+    assert commits[0].graph_commit_id == og.head_commit_id_for_branch(name)
+    assert commits[-1].parent_commit_id is None
+    return [(item.manifest_branch, item.manifest_version, item.operation) for item in commits]
+
+
+def _check_log(address: str) -> None:
+    """Each commit once, and each at most once among those that have an actor."""
+    commits, mapped = _logged(address)
+    assert max(Counter(item.graph_commit_id for item in commits).values()) == 1
+    assert max(Counter(mapped).values(), default=1) == 1
+    assert set(mapped) <= _named(commits)
+
+
+def check_actors(address: str) -> None:
+    """The map that only repeats the log is complete: true after every commit that is recorded."""
+    commits, mapped = _logged(address)
+    assert set(mapped) == _named(commits)
+
+
+def _logged(address: str) -> tuple[tuple[GraphCommit, ...], list[str]]:
+    store = open_store(address)
+    actors = open_log(store, GRAPH_COMMIT_ACTORS)
+    mapped = [] if actors is None else read(actors)["graph_commit_id"].to_pylist()
+    return CommitLog(store).commits(), mapped
+
+
+def _named(commits: tuple[GraphCommit, ...]) -> set[str]:
+    return {item.graph_commit_id for item in commits if item.actor_id is not None}

@@ -1,0 +1,101 @@
+"""Cleanup, ended at every point: what is kept is whole, and the next one finishes the work."""
+
+from __future__ import annotations
+
+import signal
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from omnigraph_core.engine.omnigraph import Omnigraph
+from omnigraph_core.errors import SnapshotNotFound, StorageError
+from omnigraph_core.failpoints import Failpoint, arm
+from tests.faults.states import check_actors, rows_of, state_of
+from tests.support.graphs import append_pair
+from tests.support.processes import spawn
+
+if TYPE_CHECKING:
+    from tests.faults.conftest import Copies
+
+POINTS = (
+    "log.before_append",
+    "log.after_append",
+    "cleanup.after_intent",
+    "sweep.after_some",
+    "cleanup.after_trim",
+    "cleanup.after_table",
+)
+LEASE = 0.001
+"""With a grace of twice this, everything a prepared graph holds is old enough to be swept."""
+
+
+def clean(address: str) -> None:
+    """Also in a process of its own, which a failpoint may end."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMNIGRAPH_PUBLISH_LEASE", str(LEASE))
+        Omnigraph.open(address).cleanup(keep=2, grace=timedelta(seconds=2 * LEASE))
+
+
+def test_the_points_it_passes(copies: Copies, monkeypatch: pytest.MonkeyPatch) -> None:
+    address = copies.of("worn")
+    passed: set[str] = set()
+    monkeypatch.setattr(Failpoint, "hit", lambda point: passed.add(point.name))
+    clean(address)
+    assert passed == set(POINTS)
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_killed_process(point: str, copies: Copies) -> None:
+    address = copies.of("worn")
+    armed = {"OMNIGRAPH_FAILPOINTS": f"{point}=crash"}
+    assert spawn(f"{__name__}:clean", address, env=armed).wait().returncode == -signal.SIGKILL
+    check_nothing_kept_is_harmed(address, copies)
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_an_error(point: str, copies: Copies) -> None:
+    address = copies.of("worn")
+    with arm(point, "error"), pytest.raises(StorageError, match=point):
+        clean(address)
+    check_nothing_kept_is_harmed(address, copies)
+
+
+def check_nothing_kept_is_harmed(address: str, copies: Copies) -> None:
+    untouched, cleaned = copies.of("worn"), copies.of("worn")
+    clean(cleaned)
+    assert files_of(cleaned) < files_of(untouched), "there was something to remove"
+    before = versions_of(untouched)
+    after = versions_of(address)
+    assert after.items() <= before.items(), "a version that is there is whole"
+    assert versions_of(cleaned).items() <= after.items(), "and what is to be kept is there"
+    assert state_of(address) == state_of(untouched)
+    clean(address)
+    assert files_of(address) == files_of(cleaned)
+    assert state_of(address) == state_of(untouched) == state_of(cleaned)
+    append_pair(Omnigraph.open(address), ["last"])
+    Omnigraph.open(address).list_commits()
+    check_actors(address)
+
+
+def versions_of(address: str) -> dict[tuple[str, int], Any]:
+    """The rows of every version of every branch that can be opened."""
+    og = Omnigraph.open(address)
+    found = {}
+    for branch in og.branch_list():
+        for version in range(1, og.snapshot(branch).manifest_version + 1):
+            try:
+                snapshot = og.snapshot_at_version(version, branch=branch)
+            except SnapshotNotFound:
+                continue
+            found[branch, version] = rows_of(og, snapshot)
+    return found
+
+
+def files_of(address: str) -> set[str]:
+    """Files of tables and catalogs; the commit log and old announcements are not swept."""
+    root = Path(address)
+    every = [str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()]
+    swept = ("nodes/", "edges/", "__manifest/", "_refs/manifests/", "_refs/deleted/")
+    return {path for path in every if path.startswith(swept)}

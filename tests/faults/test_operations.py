@@ -1,0 +1,102 @@
+"""Every operation, ended at every point on its way: all of it has happened, or nothing."""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+
+from omnigraph_core.engine.omnigraph import Omnigraph
+from omnigraph_core.errors import OmnigraphError
+from omnigraph_core.failpoints import Failpoint, arm
+from omnigraph_core.ids import new_ulid
+from omnigraph_core.manifest.image import TableOperation
+from omnigraph_core.manifest.requirements import requirements_of
+from omnigraph_core.storage.staged import stage_append
+from tests.faults.operations import OPERATIONS, SOME, Operation
+from tests.faults.states import check_actors, state_of
+from tests.support.graphs import PART, append_pair, ids, parts, update
+from tests.support.processes import spawn
+
+if TYPE_CHECKING:
+    from tests.faults.conftest import Copies
+
+PASSED = [
+    pytest.param(operation, point, id=f"{operation.name}-{point}")
+    for operation in OPERATIONS
+    for point in operation.points
+]
+CRASHED = [
+    pytest.param(operation, point, id=f"{operation.name}-{point}")
+    for operation in OPERATIONS
+    for point in operation.crashes
+]
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+def test_the_points_an_operation_passes(
+    operation: Operation, copies: Copies, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those and no others: where a point is not on the way, nothing needs to be tried."""
+    og = Omnigraph.open(copies.of(operation.graph))
+    passed: set[str] = set()
+    monkeypatch.setattr(Failpoint, "hit", lambda point: passed.add(point.name))
+    operation.run(og, "first")
+    assert passed == set(operation.points)
+    assert set(operation.crashes) <= passed
+
+
+@pytest.mark.parametrize(("operation", "point"), CRASHED)
+def test_a_killed_process(operation: Operation, point: str, copies: Copies) -> None:
+    address = copies.of(operation.graph)
+    worker = spawn(
+        "tests.faults.operations:perform",
+        operation.name,
+        address,
+        "first",
+        env={"OMNIGRAPH_FAILPOINTS": f"{point}=crash"},
+    )
+    assert worker.wait().returncode == -signal.SIGKILL
+    check_all_or_nothing(operation, point, address, copies)
+
+
+@pytest.mark.parametrize(("operation", "point"), PASSED)
+def test_an_error(operation: Operation, point: str, copies: Copies) -> None:
+    address = copies.of(operation.graph)
+    og = Omnigraph.open(address)
+    with arm(point, "error"):
+        if point in operation.survives:
+            operation.run(og, "first")
+        else:
+            with pytest.raises(OmnigraphError, match=point):
+                operation.run(og, "first")
+    check_all_or_nothing(operation, point, address, copies)
+
+
+def check_all_or_nothing(operation: Operation, point: str, address: str, copies: Copies) -> None:
+    """The state is the old or the new one, the one the point says, and the next write works."""
+    words = ["first"] if operation.is_done_at(point) else []
+    assert state_of(address) == copies.state_after(operation, *words)
+    operation.run(Omnigraph.open(address), "second")
+    assert state_of(address) == copies.state_after(operation, *words, "second")
+    append_pair(Omnigraph.open(address), ["last"])
+    Omnigraph.open(address).list_commits()
+    check_actors(address)
+
+
+def test_a_lost_answer_is_found_by_the_id_of_the_commit(copies: Copies) -> None:
+    og = Omnigraph.open(copies.of("plain"))
+    snapshot = og.snapshot()
+    staged = stage_append(og.table(snapshot, PART), parts(["mine"]))
+    assert staged is not None
+    changes = [update(PART, staged, TableOperation.APPEND)]
+    requirements = requirements_of(snapshot, touched=[PART])
+    chosen = new_ulid()
+    with arm("image.after_commit", "error"):
+        commit = og.commit(changes, requirements, commit_id=chosen)
+    assert commit.graph_commit_id == og.head_commit_id_for_branch() == chosen
+    assert commit.manifest_version == snapshot.manifest_version + 1
+    made = [item.graph_commit_id for item in og.list_commits()]
+    assert made.count(chosen) == 1
+    assert ids(og, og.snapshot()) == sorted([*SOME, "mine"])

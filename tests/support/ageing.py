@@ -1,0 +1,66 @@
+"""Time for tests of cleanup: real waits where a store keeps its own clock, a moved one elsewhere.
+
+Cleanup spares what is younger than twice the publish lease. Nobody writes while a test cleans up,
+so the lease is short just then and as always otherwise.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from omnigraph_core.settings import PUBLISH_LEASE
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from omnigraph_core.engine.cleanup import CleanupReport
+    from omnigraph_core.engine.omnigraph import Omnigraph
+
+GRACE: Final = timedelta(milliseconds=100)
+
+
+def clean_up(
+    og: Omnigraph,
+    *,
+    keep: int | None = None,
+    older_than: timedelta | None = None,
+    grace: timedelta = GRACE,
+    is_preview: bool = False,
+    is_aged: bool = True,
+) -> CleanupReport:
+    """Clean a graph up; unless said otherwise, after all that was done has become old."""
+    if is_aged:
+        time.sleep(1.5 * grace.total_seconds())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(PUBLISH_LEASE.name, str(grace.total_seconds() / 2))
+        return og.cleanup(keep=keep, older_than=older_than, grace=grace, is_preview=is_preview)
+
+
+class Clock:
+    """The clock of this process and of the files below a directory, moved forward at will."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, root: Path) -> None:
+        self._root = root
+        self._ahead_ns = 0
+        self._seen: set[Path] = set()
+        real = time.time_ns
+        patch.setattr(time, "time_ns", lambda: real() + self._ahead_ns)
+        patch.setattr(time, "time", lambda: (real() + self._ahead_ns) / 1e9)
+
+    def advance(self, by: timedelta) -> None:
+        """Later. Files written so far keep the time they were written at."""
+        self.stamp()
+        self._ahead_ns += round(by.total_seconds() * 1e9)
+
+    def stamp(self) -> None:
+        """New files get the time of this clock: the disk knows only the real one."""
+        now = time.time_ns()
+        for path in self._root.rglob("*"):
+            if path not in self._seen and path.is_file():
+                self._seen.add(path)
+                os.utime(path, ns=(now, now))
