@@ -34,14 +34,14 @@ def main() -> int:
 def count_requests(depths: tuple[int, ...]) -> list[str]:
     with tempfile.TemporaryDirectory() as directory, S3Server(Path(directory)) as server:
         measured = requests.measure(server, depths)
-    print(f"{'requests':<36} {'depth':>6}", *(f"{kind:>6}" for kind in requests.KINDS), "   all")
+    print(f"{'requests':<42} {'depth':>6}", *(f"{kind:>6}" for kind in requests.KINDS), "   all")
     for name in measured[depths[0]]:
         for depth, counts in measured.items():
             label = name if depth == depths[0] else ""
             numbers = (*counts[name].by_kind, counts[name].total)
-            print(f"{label:<36} {depth:>6}", *(f"{number:>6}" for number in numbers))
+            print(f"{label:<42} {depth:>6}", *(f"{number:>6}" for number in numbers))
     for depth, counts in measured.items():
-        print(f"{requests.AMORTISED:<36} {depth:>6} {requests.amortised(counts):>41.1f}")
+        print(f"{requests.AMORTISED:<42} {depth:>6} {requests.amortised(counts):>41.1f}")
     return requests.broken_budgets(measured)
 
 
@@ -50,7 +50,7 @@ def compare_times(often: timings.Repetitions) -> list[str]:
         figures = timings.measure(Path(directory), often)
     print("\nmilliseconds, median")
     for figure in figures:
-        print(f"{figure.name:<36} {figure.ms:>8.2f}{_compared(figure)}")
+        print(f"{figure.name:<42} {figure.ms:>8.2f}{_compared(figure)}")
     return [f"{figure.name}{_compared(figure)}" for figure in figures if figure.is_broken]
 
 

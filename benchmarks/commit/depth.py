@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from omnigraph_core.manifest.changes import UpdateTable
 from omnigraph_core.manifest.image import TableOperation
+from omnigraph_core.manifest.requirements import requirements_of
 from omnigraph_core.settings import LOG_FLUSH_INTERVAL
 from tests.support.graphs import BIN, append_pair, new_graph
 
@@ -30,7 +31,8 @@ def deepen(og: Omnigraph, depth: int, branch: str = "main") -> None:
 
 def republish(og: Omnigraph, branch: str = "main") -> GraphCommit:
     """Publish a table once more as it is: a commit that stages nothing."""
-    entry = og.snapshot(branch).table(BIN)
+    snapshot = og.snapshot(branch)
+    entry = snapshot.table(BIN)
     change = UpdateTable(
         BIN,
         entry.physical_version,
@@ -38,7 +40,8 @@ def republish(og: Omnigraph, branch: str = "main") -> GraphCommit:
         entry.fragment_count,
         TableOperation.COMPACTION,
     )
-    return og.commit([change], branch=branch, actor="benchmark")
+    requirements = requirements_of(snapshot, touched=[BIN])
+    return og.commit([change], requirements, branch=branch, actor="benchmark")
 
 
 def deepen_to_flush(og: Omnigraph) -> None:

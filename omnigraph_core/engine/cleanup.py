@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from omnigraph_core.engine.roots import pins, plan_catalogs, protect
@@ -19,14 +20,28 @@ from omnigraph_core.failpoints import declare
 from omnigraph_core.history import refs
 from omnigraph_core.history.refs import CleanupIntent
 from omnigraph_core.ids import new_ulid
-from omnigraph_core.manifest.layout import BRANCH_MANIFESTS, branch_manifest_path
+from omnigraph_core.manifest.layout import (
+    BRANCH_MANIFESTS,
+    GRAPH_COMMIT_ACTORS,
+    GRAPH_COMMITS,
+    GRAPH_RUN_ACTORS,
+    GRAPH_RUNS,
+    branch_manifest_path,
+)
 from omnigraph_core.storage.dataset import open_table
 from omnigraph_core.storage.image import trim_versions
+from omnigraph_core.storage.log import open_log, trim
 from omnigraph_core.storage.objects import list_directories
-from omnigraph_core.storage.sweep import PERMANENT, delete_files, list_files, reachable_files
+from omnigraph_core.storage.sweep import (
+    PERMANENT,
+    delete_files,
+    list_files,
+    prune_directories,
+    reachable_files,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from omnigraph_core.engine.context import GraphContext
     from omnigraph_core.engine.roots import CatalogRoots, Pin
@@ -76,7 +91,7 @@ def cleanup(context: GraphContext, policy: Retention, *, is_preview: bool) -> Cl
     """Remove old versions and every file that nothing kept needs.
 
     Raises:
-        StorageError: a root cannot be read; nothing was removed.
+        StorageError: a root cannot be read; no file of a table was removed.
     """
     started = time.time()
     listed = _list_tables(context)
@@ -93,7 +108,10 @@ def cleanup(context: GraphContext, policy: Retention, *, is_preview: bool) -> Cl
             delete_files(context.store, location, [file.path for file in files])
             _SWEPT.hit()
         _remove_unfinished_catalogs(context, plans, older_than=started - policy.grace)
-    return CleanupReport(is_preview, _branch_rows(plans), _table_rows(context, garbage))
+        _remove_leftovers(context, policy, now=started)
+        for prefix in ("nodes", "edges", BRANCH_MANIFESTS):
+            prune_directories(context.store, prefix, older_than=started - policy.grace)
+    return CleanupReport(is_preview, _branch_rows(plans), _table_rows(garbage, kept))
 
 
 def _list_tables(context: GraphContext) -> dict[str, tuple[TableFile, ...]]:
@@ -107,7 +125,7 @@ def _list_tables(context: GraphContext) -> dict[str, tuple[TableFile, ...]]:
         return dict(zip(locations, listings, strict=True))
 
 
-def _trim(context: GraphContext, plans: Iterable[CatalogRoots]) -> tuple[CatalogRoots, ...]:
+def _trim(context: GraphContext, plans: Collection[CatalogRoots]) -> tuple[CatalogRoots, ...]:
     """Drop doomed catalog versions, except what tags and leases name.
 
     The announcement comes first and they are read after it; who makes a tag or a lease does the
@@ -140,12 +158,11 @@ def _remove_catalog(context: GraphContext, incarnation: str) -> None:
 def _find_garbage(
     context: GraphContext,
     listed: Mapping[str, tuple[TableFile, ...]],
-    kept: Iterable[Pin],
+    kept: Collection[Pin],
     *,
     older_than: float,
 ) -> dict[str, tuple[TableFile, ...]]:
     """The old files of each table that no kept version reaches."""
-    kept = frozenset(kept)
     with ThreadPoolExecutor(_PARALLEL) as pool:
         marked: dict[str, set[str]] = {location: set(PERMANENT) for location, _ in kept}
         reached = pool.map(lambda pin: _reachable(context, pin), kept)
@@ -179,15 +196,35 @@ def _remove_unfinished_catalogs(
                 _remove_catalog(context, incarnation)
 
 
+def _remove_leftovers(context: GraphContext, policy: Retention, *, now: float) -> None:
+    """Expired leases, announcements and marks, and old versions of the logs."""
+    store, microseconds = context.store, round(now * 1_000_000)
+    for lease in refs.list_leases(store):
+        if lease.expires_at < microseconds:
+            refs.release_lease(store, lease.id)
+    for intent in refs.list_cleanups(store):
+        if intent.expires_at < microseconds:
+            refs.delete_cleanup(store, intent.id)
+    alive = {ref.incarnation for ref in refs.list_branch_refs(store)}
+    for mark in refs.list_deleted(store):
+        # Its deletion was interrupted; until it is repeated the branch is as alive as any.
+        is_old = mark.deleted_at < microseconds - policy.grace * 1_000_000
+        if is_old and mark.ref.incarnation in alive:
+            refs.remove_deleted(store, mark.ref.incarnation)
+    for path in (GRAPH_COMMITS, GRAPH_COMMIT_ACTORS, GRAPH_RUNS, GRAPH_RUN_ACTORS):
+        log = open_log(store, path)
+        if log is not None:
+            trim(log, timedelta(seconds=policy.grace))
+
+
 def _branch_rows(plans: Iterable[CatalogRoots]) -> tuple[BranchCleanup, ...]:
     return tuple(BranchCleanup(plan.ref.branch, len(plan.doomed), len(plan.kept)) for plan in plans)
 
 
 def _table_rows(
-    context: GraphContext, garbage: Mapping[str, tuple[TableFile, ...]]
+    garbage: Mapping[str, tuple[TableFile, ...]], kept: Mapping[Pin, str]
 ) -> tuple[TableCleanup, ...]:
-    _, main = context.head("main")
-    keys = {entry.location: key for key, entry in main.snapshot.tables.items()}
+    keys = {location: table_key for (location, _), table_key in kept.items()}
     return tuple(
         TableCleanup(
             table_key=keys.get(location),

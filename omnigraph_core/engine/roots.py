@@ -19,7 +19,7 @@ from omnigraph_core.manifest.catalog import load_latest, try_load_version
 from omnigraph_core.storage.image import list_versions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from omnigraph_core.engine.context import GraphContext
     from omnigraph_core.history.refs import BranchRef
@@ -153,27 +153,40 @@ def _plan(
     return roots.without(bases.get(head.ref.incarnation, ()))
 
 
-def protect(context: GraphContext, plans: Iterable[CatalogRoots]) -> tuple[CatalogRoots, ...]:
-    """Spare what tags and leases name: read as late as possible, after the doomed are announced."""
+def protect(context: GraphContext, plans: Collection[CatalogRoots]) -> tuple[CatalogRoots, ...]:
+    """Spare what tags, leases and branches name: read after the doomed are announced.
+
+    Leases before branches: who forks an old version holds it until the branch is there.
+    """
     named: dict[str, set[int]] = {}
-    for tag in refs.list_tags(context.store):
-        named.setdefault(tag.incarnation, set()).add(tag.manifest_version)
     for lease in refs.list_live_leases(context.store, time.time_ns() // 1000):
         named.setdefault(lease.incarnation, set()).add(lease.manifest_version)
-    return tuple(plan.without(named.get(plan.ref.incarnation, ())) for plan in plans)
+    for tag in refs.list_tags(context.store):
+        named.setdefault(tag.incarnation, set()).add(tag.manifest_version)
+    planned = {plan.ref.incarnation for plan in plans}
+    created = []
+    for ref in refs.list_branch_refs(context.store):
+        if ref.forked_from is not None:
+            fork = ref.forked_from
+            named.setdefault(fork.incarnation, set()).add(fork.manifest_version)
+        if ref.incarnation not in planned:
+            versions = frozenset(list_versions(context.store, ref.manifest))
+            created.append(CatalogRoots(ref, versions, frozenset()))
+    spared = [plan.without(named.get(plan.ref.incarnation, ())) for plan in plans]
+    return (*spared, *created)
 
 
-def pins(context: GraphContext, plans: Iterable[CatalogRoots]) -> frozenset[Pin]:
-    """Every table version that a kept catalog version makes visible."""
-    wanted = [(plan.ref, version) for plan in plans for version in plan.kept]
+def pins(context: GraphContext, plans: Iterable[CatalogRoots]) -> dict[Pin, str]:
+    """Every table version that a kept catalog version makes visible, and the table's key there."""
+    wanted = [(plan.ref, version) for plan in plans for version in sorted(plan.kept)]
     with ThreadPoolExecutor(_PARALLEL) as pool:
         found = pool.map(lambda item: _pins_of(context, *item), wanted)
-        return frozenset(pin for group in found for pin in group)
+        return {pin: table_key for group in found for pin, table_key in group.items()}
 
 
-def _pins_of(context: GraphContext, ref: BranchRef, version: int) -> frozenset[Pin]:
+def _pins_of(context: GraphContext, ref: BranchRef, version: int) -> dict[Pin, str]:
     state = try_load_version(catalog_of(context.store, ref), version)
     if state is None:
-        return frozenset()  # another cleanup has just trimmed it
+        return {}  # another cleanup has just trimmed it
     tables = state.snapshot.tables.values()
-    return frozenset((entry.location, entry.physical_version) for entry in tables)
+    return {(entry.location, entry.physical_version): entry.table_key for entry in tables}

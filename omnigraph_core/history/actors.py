@@ -20,18 +20,24 @@ if TYPE_CHECKING:
 
 
 def project_actors(
-    log: Log, path: str, key: str, arrived: pa.Table, *, where: pa.Expression | None = None
+    log: Log,
+    path: str,
+    key: str,
+    arrived: pa.Table,
+    *,
+    expected: int,
+    where: pa.Expression | None = None,
 ) -> None:
     """Bring the map at `path` up to date with a log that has just been appended to.
 
     Args:
         key: the column that identifies what was made, in the log and in the map.
         arrived: rows the log has that the map may lack.
+        expected: how many rows the map has when it is complete.
         where: which rows of the log count, if not all: at most one for each key.
     """
     is_named = pc.field("actor_id").is_valid()
     counted = is_named if where is None else is_named & where
-    expected = log.count_rows(counted)
     if expected == 0:
         return  # the map is made when there is an actor
     schema = _schema(key)

@@ -10,7 +10,13 @@ import time
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from omnigraph_core.errors import AlreadyExists, BranchInUse, BranchNotFound, ConfigError
+from omnigraph_core.errors import (
+    AlreadyExists,
+    BranchInUse,
+    BranchNotFound,
+    ConfigError,
+    PreconditionFailed,
+)
 from omnigraph_core.failpoints import declare
 from omnigraph_core.history import refs
 from omnigraph_core.history.refs import BranchRef, DeletedBranch, ForkPoint
@@ -19,6 +25,7 @@ from omnigraph_core.manifest.catalog import Catalog, create_branch_catalog
 from omnigraph_core.manifest.image import MAIN
 from omnigraph_core.manifest.layout import branch_manifest_path
 from omnigraph_core.manifest.names import check_branch_name, is_internal
+from omnigraph_core.settings import PUBLISH_LEASE
 
 if TYPE_CHECKING:
     from omnigraph_core.manifest.catalog import CatalogState
@@ -76,6 +83,9 @@ def create_branch(
     )
     state = create_branch_catalog(catalog_of(store, ref), base.image)
     _CATALOG.hit()
+    # A creator slower than that may name versions that cleanup has swept meanwhile.
+    if time.monotonic() - source.stored.read_at > PUBLISH_LEASE.read():
+        raise PreconditionFailed(f"the source of `{branch}`", "read within the lease", "too old")
     if not refs.put_branch(store, ref):
         raise AlreadyExists(
             f"a branch `{branch}` exists", hint="choose another name, or delete that branch first"

@@ -52,7 +52,10 @@ class CommitGraph:
         Raises:
             CommitNotFound: no branch has it.
         """
-        found = self.log.find(commit_id) or self._find_unrecorded(commit_id)
+        # Looked for in the log again: meanwhile another process may have recorded it.
+        found = (
+            self.log.find(commit_id) or self._find_unrecorded(commit_id) or self.log.find(commit_id)
+        )
         if found is None:
             raise CommitNotFound(f"no commit `{commit_id}`", hint="`list_commits` shows them")
         return found

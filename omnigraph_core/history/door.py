@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from omnigraph_core.errors import ConflictError, StorageError
+from omnigraph_core.errors import CommitOutcomeUnknown, ConflictError, StorageError
 from omnigraph_core.history.branches import catalog_of, check_still_there
 from omnigraph_core.manifest.publisher import publish
 from omnigraph_core.settings import LOG_FLUSH_INTERVAL
@@ -31,11 +31,25 @@ def commit(
         CommitOutcomeUnknown: the store stopped answering; the commit may have landed.
     """
     state = publish(catalog_of(graph.store, ref), draft, base=base)
-    # After the swap, not before: a branch that is there now was there when the commit landed.
-    check_still_there(graph.store, ref)
+    if not draft.is_check_only:
+        _confirm(graph, ref, state)
     if state.snapshot.manifest_version % LOG_FLUSH_INTERVAL.value == 0:
         _flush(graph, ref, state)
     return state
+
+
+def _confirm(graph: CommitGraph, ref: BranchRef, state: CatalogState) -> None:
+    # After the swap, not before: a branch that is there now was there when the commit landed.
+    try:
+        check_still_there(graph.store, ref)
+    except StorageError as unreachable:
+        commit_id = state.snapshot.commit.graph_commit_id
+        raise CommitOutcomeUnknown(
+            f"commit {commit_id} is in the catalog of {ref.branch}, but nothing tells whether the "
+            f"branch still is: {unreachable.message}",
+            commit_id=commit_id,
+            hint=f"do not write again; when the store answers, look for commit {commit_id}",
+        ) from unreachable
 
 
 def _flush(graph: CommitGraph, ref: BranchRef, state: CatalogState) -> None:

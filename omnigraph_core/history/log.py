@@ -9,21 +9,20 @@ from __future__ import annotations
 
 import sys
 import threading
-from dataclasses import fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from omnigraph_core.failpoints import declare
 from omnigraph_core.history.actors import project_actors
-from omnigraph_core.history.appends import append_chosen, present, without
+from omnigraph_core.history.appends import append_chosen
 from omnigraph_core.manifest.image import GraphCommit
 from omnigraph_core.manifest.layout import GRAPH_COMMIT_ACTORS, GRAPH_COMMITS
-from omnigraph_core.storage.log import open_log, read, read_from, refresh
+from omnigraph_core.storage.log import open_log, read_from, refresh
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from omnigraph_core.storage.log import Log
     from omnigraph_core.storage.session import Store
@@ -61,8 +60,7 @@ class CommitLog:
         self._store = store
         self._lock = threading.Lock()
         self._log: Log | None = None
-        self._commits: dict[str, GraphCommit] = {}
-        self._position = 0
+        self._known = _Known()
 
     def record(self, commits: Sequence[GraphCommit]) -> None:
         """Append those commits that are not in the log.
@@ -73,62 +71,69 @@ class CommitLog:
         """
         if not commits:
             return
-        given = _encode(tuple({commit.graph_commit_id: commit for commit in commits}.values()))
+        given = {commit.graph_commit_id: commit for commit in commits}
 
         def unrecorded(log: Log) -> tuple[pa.Table, None]:
-            rows = without(given, _ID, present(log, _ID, given[_ID].to_pylist()))
-            if rows.num_rows:
+            known = self._read_up_to(log).commits
+            lacking = [commit for id, commit in given.items() if id not in known]
+            if lacking:
                 _BEFORE.hit()
-            return rows, None
+            return _encode(lacking), None
 
         log, _ = append_chosen(self._store, GRAPH_COMMITS, COMMITS_SCHEMA, unrecorded)
         _AFTER.hit()
-        project_actors(log, GRAPH_COMMIT_ACTORS, _ID, given)
+        expected = self._read_up_to(log).named
+        arrived = _encode(tuple(given.values()))
+        project_actors(log, GRAPH_COMMIT_ACTORS, _ID, arrived, expected=expected)
 
     def known_version(self, incarnation: str) -> int:
         """The newest recorded version of a catalog, 0 if none is."""
-        return max(self.versions_of(incarnation), default=0)
-
-    def versions_of(self, incarnation: str) -> tuple[int, ...]:
-        """All recorded versions of a catalog, ascending. Reads two columns, not the log."""
-        log = self._newest()
-        if log is None:
-            return ()
-        own = pc.field("incarnation") == incarnation
-        return tuple(sorted(read(log, ["manifest_version"], where=own)[0].to_pylist()))
+        return self._newest().versions.get(incarnation, 0)
 
     def commits(self) -> tuple[GraphCommit, ...]:
         """Every recorded commit, in the order of recording."""
-        self._catch_up()
-        return tuple(self._commits.values())
-
-    def table(self) -> pa.Table:
-        """Every recorded commit as Arrow, in the order of recording."""
-        log = self._newest()
-        return COMMITS_SCHEMA.empty_table() if log is None else read(log)
+        return tuple(self._newest().commits.values())
 
     def find(self, commit_id: str) -> GraphCommit | None:
         """The commit of that id; one found before is found again without any request."""
-        if commit_id not in self._commits:
-            self._catch_up()
-        return self._commits.get(commit_id)
+        return self._known.commits.get(commit_id) or self._newest().commits.get(commit_id)
 
-    def _newest(self) -> Log | None:
+    def _newest(self) -> _Known:
         known = self._log
         log = refresh(known) if known else open_log(self._store, GRAPH_COMMITS)
-        self._log = log
-        return log
+        return self._known if log is None else self._read_up_to(log)
 
-    def _catch_up(self) -> None:
+    def _read_up_to(self, log: Log) -> _Known:
+        """What the log says at a version, or at a newer one that is known."""
         with self._lock:
-            log = self._newest()
-            if log is None:
-                return
-            # Rows keep their place: what follows those read before is new.
-            arrived = read_from(log, self._position)
-            found = {commit.graph_commit_id: commit for commit in _decode(arrived)}
-            self._commits = {**self._commits, **found} if found else self._commits
-            self._position += arrived.num_rows
+            if self._log is None or self._log.version < log.version:
+                # Rows keep their place: what follows those read before is new.
+                arrived = read_from(log, self._known.position)
+                self._known = self._known.extended(_decode(arrived))
+                self._log = log
+            return self._known
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The log in memory, up to a position. Never changed: readers hold one while others go on."""
+
+    commits: Mapping[str, GraphCommit] = field(default_factory=dict)
+    versions: Mapping[str, int] = field(default_factory=dict)
+    position: int = 0
+    named: int = 0
+
+    def extended(self, arrived: Sequence[GraphCommit]) -> _Known:
+        versions = dict(self.versions)
+        for commit in arrived:
+            newest = versions.get(commit.incarnation, 0)
+            versions[commit.incarnation] = max(newest, commit.manifest_version)
+        return _Known(
+            {**self.commits, **{commit.graph_commit_id: commit for commit in arrived}},
+            versions,
+            self.position + len(arrived),
+            self.named + sum(commit.actor_id is not None for commit in arrived),
+        )
 
 
 def _encode(commits: Sequence[GraphCommit]) -> pa.Table:
@@ -138,11 +143,11 @@ def _encode(commits: Sequence[GraphCommit]) -> pa.Table:
 
 def _decode(rows: pa.Table) -> list[GraphCommit]:
     columns: dict[str, list[Any]] = {}
-    for field in fields(GraphCommit):
-        column = rows[field.name]
-        whole = column.cast(pa.int64()) if field.name == "created_at" else column
+    for name in (item.name for item in fields(GraphCommit)):
+        column = rows[name]
+        whole = column.cast(pa.int64()) if name == "created_at" else column
         values = whole.to_pylist()
-        columns[field.name] = _shared(values) if field.name in _REPEATED else values
+        columns[name] = _shared(values) if name in _REPEATED else values
     return [GraphCommit(*values) for values in zip(*columns.values(), strict=True)]
 
 

@@ -186,7 +186,8 @@ class RunRegistry:
         log, begun = append_chosen(self._store, GRAPH_RUNS, RUNS_SCHEMA, unless_begun)
         is_first = pc.field("sequence") == 0
         arrived = _encode(_State(0, begun))
-        project_actors(log, GRAPH_RUN_ACTORS, "run_id", arrived, where=is_first)
+        expected = log.count_rows(is_first & pc.field("actor_id").is_valid())
+        project_actors(log, GRAPH_RUN_ACTORS, "run_id", arrived, expected=expected, where=is_first)
         return begun
 
     def get(self, run_id: str) -> RunRecord:

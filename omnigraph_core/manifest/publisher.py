@@ -11,13 +11,29 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from omnigraph_core.errors import CommitOutcomeUnknown, PublishContention, StorageError
+from omnigraph_core.errors import (
+    CommitOutcomeUnknown,
+    ConflictError,
+    InvariantBroken,
+    PublishContention,
+    StorageError,
+)
 from omnigraph_core.failpoints import declare
 from omnigraph_core.ids import new_ulid
-from omnigraph_core.manifest.catalog import CatalogState, as_state, load_latest, load_version
-from omnigraph_core.manifest.changes import add_commit, apply_changes
+from omnigraph_core.manifest.catalog import (
+    CatalogState,
+    as_state,
+    load_latest,
+    try_load_version,
+)
+from omnigraph_core.manifest.changes import add_commit, apply_changes, touched
 from omnigraph_core.manifest.image import MAIN, GraphCommit
-from omnigraph_core.manifest.requirements import PublishState, check_all
+from omnigraph_core.manifest.requirements import (
+    PublishState,
+    StagedWithin,
+    TableAt,
+    check_all,
+)
 from omnigraph_core.manifest.retry import back_off
 from omnigraph_core.manifest.rows import encode_image
 from omnigraph_core.settings import PUBLISH_LEASE, PUBLISHER_RETRY_BUDGET
@@ -63,13 +79,19 @@ def publish(
         PublishContention: other writers won every attempt; nothing was written.
         CommitOutcomeUnknown: the store stopped answering; the commit may have landed.
     """
+    _check_complete(draft)
     state = base if base is not None and _is_fresh(base) else load_latest(catalog)
+    check_all(draft.requirements, PublishState(state.snapshot, time.time()))
+    if draft.is_check_only:
+        return state
     lost: _LostAnswer | None = None
     for attempt in range(PUBLISHER_RETRY_BUDGET.value + 1):
-        check_all(draft.requirements, PublishState(state.snapshot, time.time()))
-        if draft.is_check_only:
-            return state
-        outcome = _attempt(catalog, state, draft)
+        try:
+            outcome = _attempt(catalog, state, draft)
+        except (StorageError, ConflictError) as problem:
+            if lost is None:
+                raise
+            raise _unknown(catalog, draft, lost) from problem
         if isinstance(outcome, CatalogState):
             _AFTER.hit()
             return outcome
@@ -77,8 +99,8 @@ def publish(
         back_off(attempt)
         state = _reload(catalog, draft, lost)
         if lost is not None and not _is_still_at_base(state, lost):
-            landed = load_version(catalog, lost.base_version + 1)
-            if landed.snapshot.commit.graph_commit_id == draft.commit_id:
+            landed = _landed(catalog, draft, lost)
+            if landed is not None:
                 return landed
             lost = None  # another commit took its place for good
     if lost is not None:
@@ -97,6 +119,19 @@ class _LostAnswer:
     reason: StorageError
 
 
+def _check_complete(draft: CommitDraft) -> None:
+    """A commit says what it replaces and since when it is staged, or it could undo others' work."""
+    expected = {item.table_key for item in draft.requirements if isinstance(item, TableAt)}
+    if missing := touched(draft.changes) - expected:
+        raise InvariantBroken(
+            f"a commit requires the version of what it changes: {sorted(missing)}"
+        )
+    if touched(draft.changes) and not any(
+        isinstance(item, StagedWithin) for item in draft.requirements
+    ):
+        raise InvariantBroken("a commit of staged tables requires that they are young enough")
+
+
 def _is_fresh(state: CatalogState) -> bool:
     # Older than the lease, the versions after it may have been written and trimmed: writing the
     # next one would succeed and lose them.
@@ -107,6 +142,7 @@ def _attempt(
     catalog: Catalog, state: CatalogState, draft: CommitDraft
 ) -> CatalogState | _LostAnswer | None:
     """The published state, None if another writer was first, or that the answer was lost."""
+    check_all(draft.requirements, PublishState(state.snapshot, time.time()))
     image = next_image(state.snapshot, draft)
     _BEFORE.hit()
     pending = images.write_next(catalog.store, state.stored, encode_image(image))
@@ -127,6 +163,17 @@ def _reload(catalog: Catalog, draft: CommitDraft, lost: _LostAnswer | None) -> C
     if lost is not None and not lost.reason.retryable and _is_still_at_base(state, lost):
         raise lost.reason  # refused, as by a full disk, and not landed
     return state
+
+
+def _landed(catalog: Catalog, draft: CommitDraft, lost: _LostAnswer) -> CatalogState | None:
+    """The state the lost attempt made, or None if another commit is in its place."""
+    try:
+        after = try_load_version(catalog, lost.base_version + 1)
+    except StorageError as unreachable:
+        raise _unknown(catalog, draft, lost) from unreachable
+    if after is None:  # trimmed already: nothing tells any more
+        raise _unknown(catalog, draft, lost)
+    return after if after.snapshot.commit.graph_commit_id == draft.commit_id else None
 
 
 def _is_still_at_base(state: CatalogState, lost: _LostAnswer) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph_core.errors import DuplicateKey, RecordError
+from omnigraph_core.errors import DuplicateKey, OmnigraphError, RecordError
 from omnigraph_core.storage.translate import LIBRARY_ERRORS, storage_error
 
 if TYPE_CHECKING:
@@ -75,18 +75,17 @@ class AlignedReader:
         self._problem: Exception | None = None
         self.reader = pa.RecordBatchReader.from_batches(table.schema, self._batches())
 
-    def failure(self, library: Exception, doing: str) -> Exception:
+    def failure(self, library: Exception, doing: str) -> OmnigraphError:
         """The error to raise after the library failed: the source's own, if that was the cause."""
-        cause = self._problem or library
-        if isinstance(cause, LIBRARY_ERRORS):
-            return storage_error(cause, doing, self._table.uri)
-        return cause
+        if isinstance(self._problem, OmnigraphError):
+            return self._problem
+        return storage_error(self._problem or library, doing, self._table.uri)
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         try:
             for batch in self._source:
                 yield align_rows(self._table, batch)
-        except Exception as problem:
+        except (OmnigraphError, *LIBRARY_ERRORS) as problem:
             self._problem = problem
             raise
 

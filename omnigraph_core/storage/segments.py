@@ -56,6 +56,14 @@ class Metric(StrEnum):
     DOT = "dot"
 
 
+UNINDEXABLE: Final = frozenset(
+    ("flat", "row_id", "__pq_code", "__sq_code", "_rabit_codes", "__ivf_part_id")
+    + ("__centroid_dist", "_distance", "_rowid", "_rowaddr")
+)
+"""Names Lance gives to columns of its own inside vector indexes: building one over a column of such
+a name fails, some by ending the thread. Vectors of these names are searched without an index."""
+
+
 @dataclass(frozen=True, slots=True)
 class IndexRequest:
     """An index to have on a column; `metric` goes with the vector kinds and with no other."""
@@ -159,6 +167,8 @@ def _build_values(table: Table, request: IndexRequest, fragment_ids: list[int]) 
 
 def _build_vectors(table: Table, request: IndexRequest, fragment_ids: list[int]) -> Index | None:
     """Each way in turn until one can be trained; the last one needs a single vector."""
+    if request.column in UNINDEXABLE:
+        return None
     for options in _vector_options(table, request, fragment_ids):
         try:
             return _create(table, request, fragment_ids, metric=request.metric, **options)

@@ -7,7 +7,10 @@ by the version's metadata alone. Lance's own cleanup knows nothing of detached v
 
 from __future__ import annotations
 
+import contextlib
+import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import obstore
@@ -17,6 +20,7 @@ from omnigraph_core.storage import objects
 from omnigraph_core.storage.dataset import EMPTY_VERSION
 from omnigraph_core.storage.fragments import current_fragments
 from omnigraph_core.storage.translate import LIBRARY_ERRORS, is_missing, storage_error, translated
+from omnigraph_core.storage.uri import Scheme
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -107,6 +111,20 @@ def delete_files(
             # Some may be left: a batch may end at the first file that is not there.
             objects.delete_all(store, batch)
         _DELETED.hit()
+
+
+def prune_directories(store: Store, prefix: str, *, older_than: float) -> None:
+    """Remove empty directories below a prefix of a local store, if long untouched.
+
+    Args:
+        older_than: in seconds since the epoch; younger ones may be about to be written into.
+    """
+    if store.root.scheme is not Scheme.LOCAL:
+        return
+    for path, _, _ in os.walk(Path(store.root.text) / prefix, topdown=False):
+        with contextlib.suppress(OSError):  # not empty, or gone
+            if Path(path).stat().st_mtime < older_than:
+                Path(path).rmdir()
 
 
 def _reachable(table: Table) -> Iterator[str]:

@@ -16,6 +16,7 @@ from omnigraph_core.errors import (
 )
 from omnigraph_core.history.snapshots import ReadTarget
 from omnigraph_core.manifest.image import TableOperation
+from omnigraph_core.manifest.requirements import requirements_of
 from omnigraph_core.storage.staged import stage_append
 from tests.support.graphs import (
     PART,
@@ -211,20 +212,27 @@ def test_a_branch_made_again_is_another_one(og: Omnigraph) -> None:
 
 @pytest.mark.parametrize("is_made_again", [False, True])
 def test_a_branch_that_goes_during_a_commit(og: Omnigraph, is_made_again: bool) -> None:
-    og.branch_create("review")
+    old = og.branch_create("review")
     other = Omnigraph.open(og.uri)
 
     def replace() -> None:
-        other.branch_delete("review")
-        if is_made_again:
+        if other.branch_get("review").incarnation == old.incarnation:
+            other.branch_delete("review")
             other.branch_create("review")
+
+    def delete() -> None:
+        if "review" in other.branch_list():
+            other.branch_delete("review")
 
     snapshot = og.snapshot("review")
     staged = stage_append(og.table(snapshot, PART), parts(["x"]))
     assert staged is not None
     change = update(PART, staged, TableOperation.APPEND)
+    wanted = requirements_of(snapshot, touched=[PART])
     with pytest.raises(BranchNotFound, match="deleted meanwhile"):
-        og.commit([change], [Meanwhile(replace)], branch="review")
+        og.commit(
+            [change], [*wanted, Meanwhile(replace if is_made_again else delete)], branch="review"
+        )
     if is_made_again:
         assert ids(og, og.snapshot("review")) == []
 

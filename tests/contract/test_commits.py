@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -47,12 +48,21 @@ from tests.support.graphs import (
     update,
 )
 
+if TYPE_CHECKING:
+    from omnigraph_core.manifest.image import GraphCommit
+    from omnigraph_core.manifest.requirements import Requirement
+
 
 def staged(og: Omnigraph, key: str, id: str) -> UpdateTable:
     """A change that adds one row to a table as it is now."""
     table = stage_append(og.table(og.snapshot(), key), rows_of(key, [id]))
     assert table is not None
     return update(key, table, TableOperation.APPEND)
+
+
+def needs(og: Omnigraph, *keys: str) -> tuple[Requirement, ...]:
+    """What a commit on these tables relies on, as they are now."""
+    return requirements_of(og.snapshot(), touched=keys or [PART])
 
 
 def test_the_first_commit(og: Omnigraph) -> None:
@@ -65,13 +75,15 @@ def test_the_first_commit(og: Omnigraph) -> None:
 def test_what_a_commit_records(og: Omnigraph) -> None:
     (genesis,) = og.list_commits()
     chosen = new_ulid()
-    made = og.commit([staged(og, PART, "a")], operation="load", commit_id=chosen, actor="ann")
+    made = og.commit(
+        [staged(og, PART, "a")], needs(og), operation="load", commit_id=chosen, actor="ann"
+    )
     assert made.graph_commit_id == chosen
     assert (made.operation, made.actor_id) == ("load", "ann")
     assert made.parents == (genesis.graph_commit_id,)
     assert (made.manifest_branch, made.manifest_version) == (None, 2)
     assert made.created_at > genesis.created_at > 1_600_000_000_000_000, "microseconds"
-    assert og.commit([staged(og, PART, "b")]).actor_id is None
+    assert og.commit([staged(og, PART, "b")], needs(og)).actor_id is None
     entry = og.snapshot().table(PART)
     assert (entry.table_version, entry.row_count, entry.fragment_count) == (3, 2, 2)
     assert og.snapshot().table(BIN).table_version == 1
@@ -122,7 +134,7 @@ def test_commits_are_found_by_id(og: Omnigraph) -> None:
 
 def test_several_tables_at_once(og: Omnigraph) -> None:
     changes = [staged(og, key, "x") for key in (PART, BIN, HOLDS)]
-    made = og.commit(changes)
+    made = og.commit(changes, needs(og, PART, BIN, HOLDS))
     assert len(og.list_commits()) == 2
     assert [ids(og, og.snapshot(), key) for key in (PART, BIN, HOLDS)] == [["x"], ["x"], ["x"]]
     assert og.snapshot().commit == made
@@ -193,27 +205,29 @@ def test_a_commit_that_loses_the_race_is_based_on_the_winner(og: Omnigraph) -> N
 
 def test_a_conflict_found_in_the_race(og: Omnigraph) -> None:
     other = Omnigraph.open(og.uri)
-    base = og.snapshot()
-    wanted = [
-        *requirements_of(base, touched=[PART]),
-        Meanwhile(lambda: append_parts(other, ["first"])),
-    ]
+    rivals = iter(["first"])
+
+    def win() -> None:
+        for id in rivals:
+            append_parts(other, [id])
+
+    wanted = [*needs(og), Meanwhile(win)]
     with pytest.raises(VersionConflict) as caught:
         og.commit([staged(og, PART, "late")], wanted)
     assert caught.value.details() == {"table_key": PART, "expected": 1, "actual": 2}
-    # Requirements are all checked, also on the base that fails: the rival came twice.
-    assert ids(og, og.snapshot()) == ["first", "first"]
+    assert ids(og, og.snapshot()) == ["first"]
 
 
 def test_others_first_every_time(og: Omnigraph) -> None:
     other = Omnigraph.open(og.uri)
+    won: list[GraphCommit] = []
+    wanted = [*needs(og), Meanwhile(lambda: won.append(touch(other)))]
     with pytest.raises(PublishContention) as caught:
-        og.commit([staged(og, PART, "never")], [Meanwhile(lambda: touch(other))])
+        og.commit([staged(og, PART, "never")], wanted)
     assert caught.value.retryable
     assert ids(og, og.snapshot()) == []
-    attempts = PUBLISHER_RETRY_BUDGET.value + 1
-    assert og.snapshot().manifest_version == 1 + attempts
-    assert all(commit.actor_id is None for commit in og.list_commits()[:-1])
+    assert len(won) > PUBLISHER_RETRY_BUDGET.value
+    assert og.list_commits()[:-1] == tuple(reversed(won))
 
 
 def test_preconditions(og: Omnigraph) -> None:
@@ -230,11 +244,11 @@ def test_preconditions(og: Omnigraph) -> None:
     }
     for member, (requirement, expected, actual) in cases.items():
         with pytest.raises(PreconditionFailed) as caught:
-            og.commit([change], [requirement])
+            og.commit([change], [requirement, *needs(og)])
         assert caught.value.details() == {"member": member, "expected": expected, "actual": actual}
         assert caught.value.retryable
     assert og.head_commit_id_for_branch() == head
-    assert og.commit([change], [HeadIs(head)]).parents == (head,)
+    assert og.commit([change], [*needs(og), HeadIs(head)]).parents == (head,)
 
 
 def test_a_lease_that_runs_out_before_publishing(
@@ -251,12 +265,23 @@ def test_a_lease_that_runs_out_before_publishing(
 
 
 def test_every_failing_requirement_is_told(og: Omnigraph) -> None:
-    wanted = [TableAt(PART, 4), TableUnchanged(BIN, 5), HeadIs("x")]
+    wanted = [TableUnchanged(BIN, 5), TableUnchanged(HOLDS, 4), HeadIs("x"), *needs(og)]
     with pytest.raises(VersionConflict) as caught:
         og.commit([staged(og, PART, "x")], wanted)
-    assert caught.value.table_key == PART
-    assert BIN in str(caught.value.hint)
+    assert caught.value.table_key == BIN
+    assert HOLDS in str(caught.value.hint)
     assert "head" in str(caught.value.hint)
+
+
+def test_a_commit_says_what_it_replaces(og: Omnigraph) -> None:
+    """Without, it could undo what others have done."""
+    change = staged(og, PART, "x")
+    young = StagedWithin(og.snapshot().read_at, 60)
+    for wanted in ([], [TableAt(BIN, 1), young], [TableAt(PART, 1)], [young]):
+        with pytest.raises(InvariantBroken, match="a commit"):
+            og.commit([change], wanted)
+    assert og.snapshot().manifest_version == 1
+    assert og.commit([change], [TableAt(PART, 1), young]).manifest_version == 2
 
 
 def test_changes_that_cannot_be(og: Omnigraph) -> None:
@@ -265,15 +290,15 @@ def test_changes_that_cannot_be(og: Omnigraph) -> None:
     again = RegisterTable(PART, entry.location, entry.physical_version, 0, 0)
     unknown = dataclasses.replace(staged(og, PART, "x"), table_key="node:Nope")
     with pytest.raises(AlreadyExists, match=f"`{PART}`"):
-        og.commit([again])
+        og.commit([again], needs(og))
     for change in (unknown, TombstoneTable("node:Nope")):
         with pytest.raises(TableNotFound, match="`node:Nope`") as caught:
-            og.commit([change])
+            og.commit([change], needs(og, "node:Nope"))
         assert PART in str(caught.value.hint)
     with pytest.raises(InvariantBroken):
-        og.commit([staged(og, PART, "x"), TombstoneTable(PART)])
+        og.commit([staged(og, PART, "x"), TombstoneTable(PART)], needs(og))
     with pytest.raises(BranchNotFound):
-        og.commit([staged(og, PART, "x")], branch="nope")
+        og.commit([staged(og, PART, "x")], needs(og), branch="nope")
     assert og.snapshot() == before
 
 
@@ -281,12 +306,13 @@ def test_a_removed_table_comes_back_with_higher_numbers(og: Omnigraph) -> None:
     append_pair(og, ["a"])
     with_holds = og.snapshot()
     entry = with_holds.table(HOLDS)
-    og.commit([TombstoneTable(HOLDS)])
+    og.commit([TombstoneTable(HOLDS)], needs(og, HOLDS))
     assert HOLDS not in og.snapshot().tables
     with pytest.raises(TableNotFound, match="edge:Holds"):
         og.table(og.snapshot(), HOLDS)
     assert ids(og, with_holds, HOLDS) == ["a"]
-    og.commit([RegisterTable(HOLDS, entry.location, entry.physical_version, 1, 1)])
+    back = RegisterTable(HOLDS, entry.location, entry.physical_version, 1, 1)
+    og.commit([back], needs(og, HOLDS))
     assert og.snapshot().table(HOLDS).table_version == 4
     assert content(og, og.snapshot()) == content(og, with_holds)
 

@@ -25,7 +25,7 @@ from omnigraph_core.storage.staged import (
     stage_overwrite,
     stage_upsert,
 )
-from tests.support.graphs import HOLDS, PART, append_pair, holds, parts, publish, update
+from tests.support.graphs import HOLDS, PART, append_pair, holds, parts, publish
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -233,8 +233,7 @@ def make_before_a_flush(og: Omnigraph) -> None:
     """The next commit on main is the one that appends to the commit log."""
     append_pair(og, SOME)
     while (snapshot := og.snapshot()).manifest_version < LOG_FLUSH_INTERVAL.value - 1:
-        unchanged = update(PART, og.table(snapshot, PART), TableOperation.INDEX)
-        og.commit([unchanged], actor="tester")
+        publish(og, snapshot, {PART: og.table(snapshot, PART)}, TableOperation.INDEX)
 
 
 def make_worn(og: Omnigraph) -> None:

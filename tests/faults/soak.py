@@ -19,11 +19,15 @@ import pyarrow as pa
 
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.errors import (
+    BranchInUse,
     BranchNotFound,
     ConflictError,
     NotFoundError,
     ObjectNotFound,
+    PreconditionFailed,
+    SnapshotNotFound,
 )
+from omnigraph_core.history.snapshots import ReadTarget
 from omnigraph_core.manifest.image import TableOperation
 from omnigraph_core.storage.staged import stage_delete_keys, stage_upsert
 from tests.support.graphs import HOLDS, PART, holds, parts, publish
@@ -39,6 +43,8 @@ GRACE: Final = 5.0
 ENVIRONMENT: Final = {"OMNIGRAPH_PUBLISH_LEASE": "2"}
 
 _MAX_BRANCHES: Final = 2
+_REMEMBERED: Final = 20
+"""Commits that are named again: old ones as well as those that are just being cleaned up."""
 
 
 def until_told(work: Callable[[], None]) -> None:
@@ -132,9 +138,10 @@ class Churn:
         self._chance = chance
         self._made = 0
         self._values: dict[str, dict[str, int]] = {"main": {}}
+        self._commits: list[str] = []
 
     def step(self) -> None:
-        steps = [self._add, self._add, self._change, self._remove, self._optimize]
+        steps = [self._add, self._add, self._change, self._remove, self._optimize, self._tag]
         steps.append(self._fork if len(self._values) <= _MAX_BRANCHES else self._drop)
         self._chance.choice(steps)()
 
@@ -178,16 +185,26 @@ class Churn:
             _until_acknowledged(lambda: self._og.optimize(branch=branch))
 
     def _fork(self) -> None:
-        branch = self._new_name("b")
+        """From main as it is, or as it was: cleanup may be about to remove that."""
+        branch, source = self._new_name("b"), self._old_commit()
         with self._journal("create", branch):
-            self._og.branch_create(branch)
-        self._values[branch] = {}
+            self._og.branch_create(branch, source=source or "main")
+            self._values[branch] = {}
+
+    def _tag(self) -> None:
+        tag, target = self._new_name("t"), self._old_commit()
+        with self._journal("tag", tag):
+            self._og.tag_create(tag, target or "main")
 
     def _drop(self) -> None:
         branch = self._chance.choice([name for name in self._values if name != "main"])
         with self._journal("drop", branch):
             self._og.branch_delete(branch)
-        del self._values[branch]
+            del self._values[branch]
+
+    def _old_commit(self) -> ReadTarget | None:
+        known = self._commits[-_REMEMBERED:]
+        return ReadTarget(snapshot_id=self._chance.choice(known)) if known else None
 
     def _branch(self) -> str:
         return self._chance.choice(list(self._values))
@@ -199,8 +216,13 @@ class Churn:
     @contextlib.contextmanager
     def _journal(self, *entry: Any) -> Iterator[None]:
         say(json.dumps(["try", *entry]))
-        yield
-        say(json.dumps(["done", *entry]))
+        try:
+            yield
+        except (SnapshotNotFound, PreconditionFailed, BranchInUse):
+            # Cleanup was first, or a branch was forked from this one.
+            say(json.dumps(["refused", *entry]))
+        else:
+            say(json.dumps(["done", *entry]))
 
     def _write(
         self,
@@ -216,7 +238,8 @@ class Churn:
                 edge = of_holds(self._og.table(snapshot, HOLDS))
                 assert part is not None
                 assert edge is not None
-                publish(self._og, snapshot, {PART: part, HOLDS: edge}, operation)
+                commit = publish(self._og, snapshot, {PART: part, HOLDS: edge}, operation)
+                self._commits.append(commit.graph_commit_id)
                 return True
             return False
 

@@ -6,18 +6,19 @@ import json
 import random
 import signal
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import timedelta
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from omnigraph_core.engine.omnigraph import Omnigraph
+from omnigraph_core.history.snapshots import ReadTarget
 from tests.faults.soak import ENVIRONMENT, read_pairs
 from tests.support.graphs import append_pair, new_graph
 from tests.support.processes import spawn
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     import pytest
@@ -40,8 +41,8 @@ def test_random_kills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         storm.rage(random.Random(11))
         ended = storm.calm()
     for outcome in ended:
+        assert outcome.stderr == "", f"{outcome.target}: {outcome.stderr}"
         assert outcome.returncode in (0, -signal.SIGKILL), outcome
-        assert outcome.stderr == "", outcome.target
     swept = [line.split() for line in lines_of(ended, "sweep")]
     assert sum(int(versions) for versions, _ in swept) > 0, "the cleaner had something to do"
     assert len(lines_of(ended, "inspect")) > len(SLOTS), "the reader had something to look at"
@@ -88,7 +89,8 @@ class Storm:
         """Let the last ones finish what they are doing; how all of them ended."""
         workers = [self._reader, *self._running.values()]
         for worker in workers:
-            worker.send("stop")
+            with suppress(BrokenPipeError):  # one that has failed: its outcome tells
+                worker.send("stop")
         return [*self._ended, *(worker.wait(120) for worker in workers)]
 
     def _start_slot(self, slot: str) -> Worker:
@@ -110,29 +112,40 @@ def lines_of(ended: Sequence[Outcome], function: str) -> list[str]:
 
 def check_journals(og: Omnigraph, writers: Sequence[Outcome]) -> None:
     """The graph holds what was acknowledged; of what was only tried, all or nothing."""
-    branches: dict[str, set[bool]] = {"main": {True}}
-    values: dict[str, dict[str, set[int | None]]] = {"main": {}}
-    for writer in writers:
-        for line in writer.stdout.splitlines()[1:]:
-            stage, verb, branch, *rest = json.loads(line)
-            if verb == "set":
-                token, value = rest
-                allowed: set[Any] = values[branch].setdefault(token, {None})
-                possible: Any = value
-            else:
-                values.setdefault(branch, {})
-                allowed = branches.setdefault(branch, {False})
-                possible = verb == "create"
-            if stage == "done":
-                allowed.clear()
-            allowed.add(possible)
-    present = og.branch_list()
-    assert {name: name in present for name in branches}.items() <= {
-        (name, is_there) for name, possible in branches.items() for is_there in possible
-    }
-    assert set(present) <= set(branches)
-    for branch in present:
+    journals = [[json.loads(line) for line in writer.stdout.splitlines()[1:]] for writer in writers]
+    possible = possibilities(entry for journal in journals for entry in journal)
+    branches = og.branch_list()
+    tags = [tag.tag for tag in og.tag_list()]
+    for (kind, *name), outcomes in possible.items():
+        if kind == "branch":
+            assert (name[0] in branches) in outcomes, name
+        if kind == "tag":
+            assert (name[0] in tags) in outcomes, name
+            if outcomes == {True}:
+                read_pairs(og, og.snapshot_of(ReadTarget(tag=name[0])))
+    for branch in branches:
         found = read_pairs(og, og.snapshot(branch))
-        for token, possible_values in values[branch].items():
-            assert found.get(token) in possible_values, f"{token} on {branch}"
-    assert set(read_pairs(og, og.snapshot())) <= set(values["main"])
+        for (kind, *name), outcomes in possible.items():
+            if kind == "token" and name[0] == branch:
+                assert found.get(name[1]) in outcomes, name
+        tokens = {key[2] for key in possible if key[0] == "token"}
+        assert set(found) <= tokens, f"{branch} holds what nobody wrote"
+
+
+def possibilities(entries: Iterable[list[Any]]) -> dict[tuple[str, ...], set[Any]]:
+    """What may be there by name: a branch or tag, or not; the value of a token on a branch."""
+    found: dict[tuple[str, ...], set[Any]] = {}
+    for stage, verb, *rest in entries:
+        if verb == "set":
+            branch, token, value = rest
+            outcomes, after = found.setdefault(("token", branch, token), {None}), value
+        else:
+            kind = "tag" if verb == "tag" else "branch"
+            outcomes, after = found.setdefault((kind, rest[0]), {False}), verb != "drop"
+        if stage == "done":
+            outcomes.clear()
+        if stage == "refused":
+            outcomes.discard(after)
+        else:
+            outcomes.add(after)
+    return found

@@ -42,15 +42,13 @@ def users_of(module: str, name: str) -> set[str]:
         ("omnigraph_core.manifest.publisher", "publish", {"history/door.py"}),
         ("omnigraph_core.storage.image", "try_commit", {"manifest/publisher.py"}),
         ("omnigraph_core.storage.image", "create_image", {"manifest/catalog.py"}),
+        ("omnigraph_core.storage.image", "create_own_image", {"manifest/catalog.py"}),
+        ("omnigraph_core.manifest.catalog", "create_main_catalog", {"engine/lifecycle.py"}),
+        ("omnigraph_core.manifest.catalog", "create_branch_catalog", {"history/branches.py"}),
         (
-            "omnigraph_core.manifest.catalog",
-            "create_catalog",
-            {"history/branches.py", "engine/lifecycle.py"},
-        ),
-        (
-            "lance.dataset",
-            "Transaction",
-            {"storage/detached.py", "storage/image.py", "storage/log.py"},
+            "lance.dataset.LanceDataset",
+            "commit",
+            {"storage/create.py", "storage/detached.py", "storage/image.py", "storage/log.py"},
         ),
     ],
 )

@@ -146,4 +146,4 @@ def touch(og: Omnigraph, key: str = BIN, branch: str = "main") -> GraphCommit:
     change = UpdateTable(
         key, entry.physical_version, entry.row_count, entry.fragment_count, TableOperation.INDEX
     )
-    return og.commit([change], branch=branch)
+    return og.commit([change], requirements_of(snapshot, touched=[key]), branch=branch)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from lance.blob import blob_array, blob_field
 
 from omnigraph_core.storage.dataset import create_table
+from omnigraph_core.storage.segments import Metric
 from omnigraph_core.storage.session import open_store
 
 if TYPE_CHECKING:
@@ -28,6 +30,9 @@ FIELDS = {
     "drawing": blob_field("drawing"),
 }
 SCHEMA = pa.schema(list(FIELDS.values()))
+QUERY = [1.0, 3.0, 2.0, 0.5]
+"""A shape to look for."""
+
 LARGE = b"line " * 20_000
 """A drawing large enough to be kept in a file of its own."""
 
@@ -36,6 +41,12 @@ def new_table(root: Path | str, schema: pa.Schema = SCHEMA) -> Table:
     store = open_store(str(root))
     store.create_root()
     return create_table(store, LOCATION, schema)
+
+
+def present(table: Table | None) -> Table:
+    """The table an operation must have changed."""
+    assert table is not None
+    return table
 
 
 def part(number: int | str, **values: Any) -> dict[str, Any]:
@@ -67,6 +78,24 @@ def _column(values: list[Any], field: pa.Field) -> pa.Array:
     if field.type == FIELDS["drawing"].type:
         return blob_array(values)
     return pa.array(values, field.type)
+
+
+def shaped(count: int, seed: int = 1) -> list[dict[str, Any]]:
+    """Rows with random shapes; the seed is in their ids."""
+    chance = random.Random(seed)
+    return [
+        part(f"{seed}-{number}", shape=[chance.uniform(-1, 1) for _ in range(4)])
+        for number in range(count)
+    ]
+
+
+def nearest(table: Table, k: int, metric: Metric = Metric.L2, **options: Any) -> list[str]:
+    """The ids of the rows whose shapes are nearest to QUERY, nearest first."""
+    found = table.dataset.to_table(
+        columns=["id", "_distance"],
+        nearest={"column": "shape", "q": QUERY, "k": k, "metric": metric.value, **options},
+    )
+    return [str(item) for item in found.column("id").to_pylist()]
 
 
 def contents(table: Table) -> dict[str, dict[str, Any]]:

@@ -87,8 +87,7 @@ def watch(address: str, branch: str) -> int:
     og = Omnigraph.open(address)
     say("ready")
     hear()
-    stopped = threading.Event()
-    threading.Thread(target=lambda: (hear(), stopped.set()), daemon=True).start()
+    stopped = _heard_again()
     last, seen = og.snapshot(branch), 1
     is_last_look = False
     while not is_last_look:
@@ -99,6 +98,22 @@ def watch(address: str, branch: str) -> int:
         seen += snapshot.manifest_version != last.manifest_version
         last = snapshot
     return seen
+
+
+def record(address: str) -> None:
+    """Keep the commit log complete until told to stop."""
+    og = Omnigraph.open(address)
+    say("ready")
+    stopped = _heard_again()
+    while not stopped.is_set():
+        og.list_commits()
+
+
+def _heard_again() -> threading.Event:
+    """Set once another line has come."""
+    heard = threading.Event()
+    threading.Thread(target=lambda: (hear(), heard.set()), daemon=True).start()
+    return heard
 
 
 def check_pairs(og: Omnigraph, snapshot: Snapshot) -> None:

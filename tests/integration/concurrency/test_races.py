@@ -97,6 +97,17 @@ def test_a_writer_of_a_branch_that_is_deleted(tmp_path: Path, start: Start, paus
             assert og.get_commit(commit_id).manifest_branch == name
 
 
+def test_commits_are_found_while_another_process_records_them(tmp_path: Path, start: Start) -> None:
+    """In the catalog before, in the log after, and never in neither."""
+    og = new_graph(str(tmp_path / "graph"))
+    [recorder] = ready([start("record", og.uri)])
+    for number in range(40):
+        commit = append_pair(og, [f"p{number}"])
+        assert [og.get_commit(commit.graph_commit_id) for _ in range(3)] == [commit] * 3
+    recorder.send("stop")
+    recorder.wait().check()
+
+
 def ready(workers: Sequence[Worker]) -> Sequence[Worker]:
     for worker in workers:
         assert worker.next_line() == "ready"

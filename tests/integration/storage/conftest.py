@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from omnigraph_core.storage.staged import stage_append
-from tests.support.parts import new_table, parts, rows
+from tests.support.parts import new_table, parts, present, rows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,7 +25,5 @@ def stocked(empty: Table) -> Table:
     """Parts 0 to 5 in two fragments."""
     table = empty
     for numbers in (range(3), range(3, 6)):
-        staged = stage_append(table, rows(parts(numbers)))
-        assert staged is not None
-        table = staged
+        table = present(stage_append(table, rows(parts(numbers))))
     return table

@@ -21,17 +21,12 @@ from omnigraph_core.storage.staged import (
     stage_delete_where,
     stage_upsert,
 )
-from tests.support.parts import FIELDS, LARGE, by_id, contents, part, parts, rows
+from tests.support.parts import FIELDS, LARGE, by_id, contents, part, parts, present, rows
 
 if TYPE_CHECKING:
     from omnigraph_core.storage.dataset import Table
 
 ID_INDEX = IndexRequest("id", SegmentKind.BTREE, "id_btree")
-
-
-def present(table: Table | None) -> Table:
-    assert table is not None
-    return table
 
 
 def sizes(table: Table) -> list[tuple[int, int]]:

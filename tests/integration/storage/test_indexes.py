@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import pickle
-import random
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
@@ -41,7 +39,7 @@ from omnigraph_core.storage.staged import (
     stage_overwrite,
     stage_upsert,
 )
-from tests.support.parts import SCHEMA, part, parts, rows
+from tests.support.parts import SCHEMA, nearest, part, parts, present, rows, shaped
 
 if TYPE_CHECKING:
     from omnigraph_core.storage.dataset import Table
@@ -66,24 +64,10 @@ FILTERS = {
     "name_ngram": "contains(`name`, 'umber1')",
 }
 VECTOR_KINDS = [kind for kind in SegmentKind if kind.is_vector]
-QUERY = [1.0, 3.0, 2.0, 0.5]
-
-
-def present(table: Table | None) -> Table:
-    assert table is not None
-    return table
 
 
 def shape_index(kind: SegmentKind, metric: Metric = Metric.L2) -> IndexRequest:
     return IndexRequest("shape", kind, "shape_vectors", metric)
-
-
-def shaped(count: int, seed: int = 1) -> list[dict[str, Any]]:
-    chance = random.Random(seed)
-    return [
-        part(f"{seed}-{number}", shape=[chance.uniform(-1, 1) for _ in range(4)])
-        for number in range(count)
-    ]
 
 
 def search(table: Table, text: str, *, phrase: bool = False) -> set[str]:
@@ -92,14 +76,6 @@ def search(table: Table, text: str, *, phrase: bool = False) -> set[str]:
         columns=["id", "_score"], full_text_query={"columns": ["name"], "query": query}
     )
     return set(hits.column("id").to_pylist())
-
-
-def nearest(table: Table, k: int, metric: Metric = Metric.L2, **options: Any) -> list[str]:
-    found = table.dataset.to_table(
-        columns=["id", "_distance"],
-        nearest={"column": "shape", "q": QUERY, "k": k, "metric": metric.value, **options},
-    )
-    return [str(item) for item in found.column("id").to_pylist()]
 
 
 @pytest.mark.parametrize("name", VALUE_REQUESTS)
@@ -244,67 +220,6 @@ def test_an_index_is_dropped_with_all_its_segments(stocked: Table) -> None:
     assert [found.name for found in index_coverage(dropped)] == ["name_text"]
     assert stage_drop_index(dropped, "id_btree") is None
     assert len(index_coverage(table)) == 2
-
-
-@pytest.mark.parametrize("kind", VECTOR_KINDS)
-@pytest.mark.parametrize("metric", Metric)
-def test_vectors_are_found_as_without_index(
-    empty: Table, kind: SegmentKind, metric: Metric
-) -> None:
-    request = shape_index(kind, metric)
-    table = present(stage_append(empty, rows(shaped(300))))
-    table = present(stage_index(table, request))
-    table = present(stage_append(table, rows([*shaped(20, seed=2), part("none", shape=None)])))
-    table = present(stage_upsert(table, rows(shaped(30, seed=1))))
-    behind = nearest(table, 10, metric, refine_factor=20, nprobes=100)
-    table = present(stage_index(table, request))
-    assert index_coverage(table)[0].unindexed_fragments == ()
-    assert index_coverage(table)[0].metric is metric
-    complete = nearest(table, 10, metric, refine_factor=20, nprobes=100)
-    assert complete == behind == nearest(table, 10, metric, use_index=False)
-
-
-@pytest.mark.parametrize("kind", VECTOR_KINDS)
-@pytest.mark.parametrize("metric", Metric)
-@pytest.mark.parametrize("count", [1, 2, 255])
-def test_small_tables_get_an_exact_index(
-    empty: Table, kind: SegmentKind, metric: Metric, count: int
-) -> None:
-    table = present(stage_append(empty, rows(shaped(count))))
-    table = present(stage_index(table, shape_index(kind, metric)))
-    assert index_coverage(table)[0].unindexed_rows == 0
-    found = nearest(table, 5, metric, refine_factor=50)
-    assert found == nearest(table, 5, metric, use_index=False)
-    if kind is SegmentKind.IVF_PQ:
-        assert index_coverage(table)[0].kind is SegmentKind.IVF_FLAT
-
-
-@pytest.mark.parametrize("kind", VECTOR_KINDS)
-@pytest.mark.parametrize("metric", Metric)
-def test_vectors_nothing_can_be_learnt_from_stay_pending(
-    empty: Table, kind: SegmentKind, metric: Metric
-) -> None:
-    request = shape_index(kind, metric)
-    table = present(stage_append(empty, rows(parts(range(300), shape=None))))
-    assert stage_index(table, request) is None
-    assert build_segment(table, request, [0]) is None
-    table = present(stage_append(empty, rows(parts(range(3), shape=[0.0] * 4))))
-    staged = stage_index(table, request)
-    assert (staged is None) == (metric is Metric.COSINE)
-    table = present(stage_append(empty, rows(parts(range(3), shape=[math.nan] * 4))))
-    assert stage_index(table, request) is None
-    mixed = [*parts(range(300), shape=None), *shaped(2), part("zero", shape=[0.0] * 4)]
-    table = present(stage_append(empty, rows(mixed)))
-    table = present(stage_index(table, request))
-    assert set(nearest(table, 2, metric)) <= {"1-0", "1-1", "zero"}
-
-
-def test_a_small_index_gives_way_to_the_requested_kind(empty: Table) -> None:
-    request = shape_index(SegmentKind.IVF_PQ)
-    table = present(stage_index(present(stage_append(empty, rows(shaped(10)))), request))
-    table = present(stage_append(table, rows(shaped(400, seed=2))))
-    table = present(stage_index(present(compact(table)), request))
-    assert index_coverage(table)[0].kind is SegmentKind.IVF_PQ
 
 
 def test_a_request_has_a_metric_if_and_only_if_it_needs_one() -> None:

@@ -30,6 +30,7 @@ from tests.support.parts import (
     files_below,
     part,
     parts,
+    present,
     rows,
 )
 
@@ -55,11 +56,6 @@ NEW_FIELDS: dict[str, tuple[pa.Field, Any]] = {
     "bytes": (pa.field("extra", pa.large_binary()), b"\x00\x01"),
     "blob": (blob_field("extra"), LARGE),
 }
-
-
-def present(table: Table | None) -> Table:
-    assert table is not None
-    return table
 
 
 def with_value(items: list[dict[str, Any]], name: str, value: Any) -> dict[str, dict[str, Any]]:

@@ -33,7 +33,7 @@ from omnigraph_core.storage.sweep import (
     list_files,
     reachable_files,
 )
-from tests.support.parts import LARGE, LOCATION, contents, new_table, part, parts, rows
+from tests.support.parts import LARGE, LOCATION, contents, new_table, part, parts, present, rows
 from tests.support.processes import spawn
 
 if TYPE_CHECKING:
@@ -48,11 +48,6 @@ REQUESTS = (
 
 ONLY_LOCAL = {"_versions/latest_version_hint.json"}
 """Lance writes it where a listing is slow, not to S3."""
-
-
-def present(table: Table | None) -> Table:
-    assert table is not None
-    return table
 
 
 def history(root: str) -> list[Table]:
