@@ -57,8 +57,18 @@ class Metric(StrEnum):
 
 
 UNINDEXABLE: Final = frozenset(
-    ("flat", "row_id", "__pq_code", "__sq_code", "_rabit_codes", "__ivf_part_id")
-    + ("__centroid_dist", "_distance", "_rowid", "_rowaddr")
+    {
+        "flat",
+        "row_id",
+        "__pq_code",
+        "__sq_code",
+        "_rabit_codes",
+        "__ivf_part_id",
+        "__centroid_dist",
+        "_distance",
+        "_rowid",
+        "_rowaddr",
+    }
 )
 """Names Lance gives to columns of its own inside vector indexes: building one over a column of such
 a name fails, some by ending the thread. Vectors of these names are searched without an index."""
