@@ -124,6 +124,14 @@ PUBLISH_LEASE: Final = Setting(
     "Cleanup spares everything younger than twice this. The same for every process of a graph.",
 )
 
+SYNC: Final = Setting(
+    "OMNIGRAPH_SYNC",
+    False,
+    _flag,
+    "On a local disk: wait before and after each publish until the operating system has written "
+    "everything out, so that a commit survives a power cut and not only a crash.",
+)
+
 SETTINGS: Final[tuple[Setting[Any], ...]] = (
     FAILPOINTS,
     AWS_REGION,
@@ -135,7 +143,16 @@ SETTINGS: Final[tuple[Setting[Any], ...]] = (
     AWS_S3_FORCE_PATH_STYLE,
     AWS_ALLOW_HTTP,
     PUBLISH_LEASE,
+    SYNC,
 )
+
+
+def configure_lance() -> None:
+    """Set what Lance takes from the environment only; to be called before it is imported."""
+    # Lance would rewrite a hint file on every local commit, at a third of its cost. We open
+    # versions by number and never look at the hint.
+    os.environ.setdefault("LANCE_USE_VERSION_HINT", "0")
+
 
 RESERVED_PARAMETER: Final = Constant(
     "reserved_parameter",
@@ -169,8 +186,10 @@ INTERNAL_SCHEMA_VERSION: Final = Constant(
 PUBLISHER_RETRY_BUDGET: Final = Constant(
     "publisher_retry_budget", 5, "Times a publish starts over after another writer was first."
 )
-MAX_FRAGMENTS: Final = Constant(
-    "max_fragments", 64, "Fragments a table or a log may have before it is due for compaction."
+MAX_LOG_FRAGMENTS: Final = Constant(
+    "max_log_fragments",
+    16,
+    "Files of rows a log has at most; small ones are merged as it grows.",
 )
 RECENT_COMMITS: Final = Constant(
     "recent_commits", 64, "Commits a catalog image carries, newest last."
@@ -193,7 +212,7 @@ CONSTANTS: Final[tuple[Constant[Any], ...]] = (
     SCHEMA_DOCUMENT_VERSION,
     INTERNAL_SCHEMA_VERSION,
     PUBLISHER_RETRY_BUDGET,
-    MAX_FRAGMENTS,
+    MAX_LOG_FRAGMENTS,
     RECENT_COMMITS,
     LOG_FLUSH_INTERVAL,
     CLEANUP_GRACE_SECONDS,

@@ -7,19 +7,25 @@ out is the newest state all the same.
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from omnigraph_core.errors import BranchNotFound, ObjectNotFound
 from omnigraph_core.history.branches import catalog_of, find_branch
 from omnigraph_core.history.commits import CommitGraph
 from omnigraph_core.manifest.catalog import load_latest, load_since
+from omnigraph_core.storage.dataset import open_table
 
 if TYPE_CHECKING:
     from omnigraph_core.history.refs import BranchRef
     from omnigraph_core.manifest.catalog import CatalogState
+    from omnigraph_core.storage.dataset import Table
     from omnigraph_core.storage.session import Store
 
-_MAX_KNOWN_HEADS = 256
+K = TypeVar("K")
+V = TypeVar("V")
+
+_MAX_KNOWN_HEADS: Final = 256
+_MAX_TABLES: Final = 512
 
 
 class GraphContext:
@@ -29,6 +35,8 @@ class GraphContext:
         self.store = store
         self.commits = CommitGraph(store)
         self._heads: dict[str, CatalogState] = {}
+        self._refs: dict[str, BranchRef] = {}
+        self._tables: dict[tuple[str, int], Table] = {}
         self._lock = threading.Lock()
 
     def head(self, branch: str) -> tuple[BranchRef, CatalogState]:
@@ -47,16 +55,47 @@ class GraphContext:
                 f"the catalog of `{ref.branch}` is gone: {gone.message}",
                 hint="restore the directory from a copy of the graph, or delete the branch",
             ) from gone
-        self.remember(state)
+        self.remember(state, ref)
         return ref, state
 
-    def remember(self, state: CatalogState) -> None:
+    def base(self, branch: str) -> tuple[BranchRef, CatalogState]:
+        """A branch and the newest state known of it, to commit on: publishing finds out if it is
+        not the newest, and costs less than asking first.
+
+        Raises:
+            BranchNotFound: there is none of that name.
+        """
+        ref = self._refs.get(branch)
+        state = None if ref is None else self._heads.get(ref.incarnation)
+        return self.head(branch) if ref is None or state is None else (ref, state)
+
+    def table(self, location: str, physical_version: int) -> Table:
+        """A table at a version; the same handle for the same version.
+
+        Raises:
+            ObjectNotFound: the version, or the table, is not in the store.
+        """
+        key = (location, physical_version)
+        table = self._tables.get(key) or open_table(self.store, location, physical_version)
+        with self._lock:
+            _keep(self._tables, key, table, _MAX_TABLES)
+        return table
+
+    def remember(self, state: CatalogState, ref: BranchRef | None = None) -> None:
         """Keep a head for the next caller, unless a newer one is known."""
         incarnation = state.snapshot.incarnation
         with self._lock:
-            known = self._heads.pop(incarnation, None)
+            known = self._heads.get(incarnation)
             if known is not None and known.stored.version > state.stored.version:
                 state = known
-            self._heads[incarnation] = state
-            if len(self._heads) > _MAX_KNOWN_HEADS:
-                self._heads.pop(next(iter(self._heads)))  # the one not asked for the longest
+            _keep(self._heads, incarnation, state, _MAX_KNOWN_HEADS)
+            if ref is not None:
+                _keep(self._refs, ref.branch, ref, _MAX_KNOWN_HEADS)
+
+
+def _keep(kept: dict[K, V], key: K, value: V, most: int) -> None:
+    """Put a value last; beyond `most` the one not asked for the longest goes."""
+    kept.pop(key, None)
+    kept[key] = value
+    if len(kept) > most:
+        kept.pop(next(iter(kept)))

@@ -20,7 +20,6 @@ from omnigraph_core.ids import new_ulid
 from omnigraph_core.manifest.image import MAIN
 from omnigraph_core.manifest.publisher import CommitDraft
 from omnigraph_core.manifest.requirements import BranchIs
-from omnigraph_core.storage.dataset import open_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -154,7 +153,8 @@ class Omnigraph:
             PublishContention: other writers were first every time; nothing was written.
             CommitOutcomeUnknown: the store stopped answering; the commit may have landed.
         """
-        ref, state = self._context.head(branch)
+        # What only checks must look at the newest state; what commits finds it by committing.
+        ref, state = self._context.base(branch) if changes else self._context.head(branch)
         wanted = (*requirements, BranchIs(ref.incarnation))
         draft = CommitDraft(
             tuple(changes), wanted, operation, actor=actor, commit_id=commit_id or new_ulid()
@@ -213,7 +213,7 @@ class Omnigraph:
             ObjectNotFound: its files are gone.
         """
         entry = snapshot.table(table_key)
-        return open_table(self._context.store, entry.location, entry.physical_version)
+        return self._context.table(entry.location, entry.physical_version)
 
     def entity_at(
         self, table_key: str, id: str, *, version: int, branch: str = MAIN

@@ -20,7 +20,6 @@ from omnigraph_core.manifest.requirements import requirements_of
 from omnigraph_core.schema.document import catalog_from_document, document_from_json
 from omnigraph_core.schema.indexes import IndexKind, physical_indexes
 from omnigraph_core.storage.compact import compact
-from omnigraph_core.storage.dataset import open_table
 from omnigraph_core.storage.indexes import stage_index
 from omnigraph_core.storage.segments import IndexRequest, Metric, SegmentKind
 
@@ -116,7 +115,7 @@ def index_requests(snapshot: Snapshot) -> dict[str, tuple[IndexRequest, ...]]:
 def _optimize_table(
     context: GraphContext, entry: TableEntry, requests: Iterable[IndexRequest]
 ) -> _Work | None:
-    before = open_table(context.store, entry.location, entry.physical_version)
+    before = context.table(entry.location, entry.physical_version)
     compacted = compact(before)
     table: Table = before if compacted is None else compacted
     built = []

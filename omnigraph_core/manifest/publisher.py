@@ -146,8 +146,10 @@ def _attempt(
     image = next_image(state.snapshot, draft)
     _BEFORE.hit()
     pending = images.write_next(catalog.store, state.stored, encode_image(image))
+    catalog.store.sync()  # what the image names must not be younger on disk than the image
     try:
         stored = images.try_commit(catalog.store, state.stored, pending)
+        catalog.store.sync()
     except StorageError as problem:
         return _LostAnswer(state.stored.version, problem)
     return None if stored is None else as_state(catalog, image, stored)

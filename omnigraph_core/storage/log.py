@@ -1,7 +1,7 @@
 """A dataset that only grows: rows are appended by compare-and-swap and keep their order for ever.
 
 `try_append` writes the version after the one it was given, or nothing. A log stays within
-MAX_FRAGMENTS: small new fragments are merged in the same compare-and-swap, and since a fragment
+MAX_LOG_FRAGMENTS: small new fragments are merged in the same compare-and-swap, and since a fragment
 grows by half or more each time, a row is rewritten O(log n) times and keeps its row id.
 """
 
@@ -19,7 +19,7 @@ from lance.fragment import write_fragments
 from lance.optimize import Compaction
 
 from omnigraph_core.errors import InvariantBroken, ObjectNotFound
-from omnigraph_core.settings import MAX_FRAGMENTS
+from omnigraph_core.settings import MAX_LOG_FRAGMENTS
 from omnigraph_core.storage.create import try_create
 from omnigraph_core.storage.dataset import DATA_STORAGE_VERSION
 from omnigraph_core.storage.translate import LIBRARY_ERRORS, storage_error, translated
@@ -158,12 +158,12 @@ def try_append(log: Log, rows: pa.Table) -> Log | None:
 def _make_room(log: Log, arriving: int) -> list[FragmentMetadata] | None:
     """The fragments to keep before `arriving` new ones, or None when the race is lost already."""
     fragments = [fragment.metadata for fragment in log.dataset.get_fragments()]
-    if len(fragments) + arriving <= MAX_FRAGMENTS.value:
+    if len(fragments) + arriving <= MAX_LOG_FRAGMENTS.value:
         return fragments
     if log.dataset.latest_version != log.version:
         return None  # spares a rewrite that could not be committed
     sizes = [fragment.physical_rows for fragment in fragments]
-    start = merge_start(sizes, MAX_FRAGMENTS.value - arriving)
+    start = merge_start(sizes, MAX_LOG_FRAGMENTS.value - arriving)
     return [*fragments[:start], *_merge(log, fragments, start)]
 
 

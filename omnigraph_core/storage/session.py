@@ -6,6 +6,7 @@ root ever holds an absolute path and a graph can be moved.
 
 from __future__ import annotations
 
+import os
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
@@ -47,6 +48,11 @@ class Store:
         if self.root.scheme is Scheme.LOCAL:
             with translated("creating the directory", self.root.text):
                 Path(self.root.text).mkdir(parents=True, exist_ok=True)
+
+    def sync(self) -> None:
+        """Wait until a local store is on disk, if the setting asks for it."""
+        if self.root.scheme is Scheme.LOCAL and settings.SYNC.read():
+            os.sync()
 
     @cached_property
     def objects(self) -> LocalStore | S3Store:

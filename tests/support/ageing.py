@@ -48,9 +48,10 @@ class Clock:
         self._root = root
         self._ahead_ns = 0
         self._seen: set[Path] = set()
-        real = time.time_ns
+        real, monotonic = time.time_ns, time.monotonic
         patch.setattr(time, "time_ns", lambda: real() + self._ahead_ns)
         patch.setattr(time, "time", lambda: (real() + self._ahead_ns) / 1e9)
+        patch.setattr(time, "monotonic", lambda: monotonic() + self._ahead_ns / 1e9)
 
     def advance(self, by: timedelta) -> None:
         """Later. Files written so far keep the time they were written at."""

@@ -40,8 +40,11 @@ def test_creators_of_one_branch(graph_root: str, start: Start) -> None:
         assert ids(og, og.snapshot(name)) == ["p1", "p2"]
 
 
-def test_creators_of_one_graph(graph_root: str, start: Start) -> None:
-    racers = ready([start("take_orders", graph_root) for _ in range(4)])
+@pytest.mark.parametrize("pause", ["sleep(0)", "sleep(100)"], ids=["quick", "together"])
+def test_creators_of_one_graph(graph_root: str, start: Start, pause: str) -> None:
+    """With a pause the slower ones catch up, and all reach the deciding write together."""
+    env = {"OMNIGRAPH_FAILPOINTS": f"init.after_tables={pause}"}
+    racers = ready([start("take_orders", graph_root, env=env) for _ in range(4)])
     for number in range(ROUNDS):
         answers = race(racers, f"init g{number}")
         assert answers.count(EXISTS) == len(racers) - 1

@@ -13,7 +13,7 @@ from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.failpoints import arm
 from omnigraph_core.history.snapshots import ReadTarget
 from omnigraph_core.manifest.layout import GRAPH_COMMIT_ACTORS, GRAPH_COMMITS
-from omnigraph_core.settings import LOG_FLUSH_INTERVAL, MAX_FRAGMENTS
+from omnigraph_core.settings import LOG_FLUSH_INTERVAL, MAX_LOG_FRAGMENTS
 from tests.support.graphs import append_parts, ids, new_graph, touch
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def test_two_hundred_commits(og: Omnigraph, tmp_path: Path) -> None:
             og.list_commits(limit=1)  # appends to the log each time
     assert og.list_commits() == tuple(reversed(made))
     log = lance.dataset(tmp_path / GRAPH_COMMITS)
-    assert len(log.get_fragments()) <= MAX_FRAGMENTS.value
+    assert len(log.get_fragments()) <= MAX_LOG_FRAGMENTS.value
     assert recorded(tmp_path) == [commit.graph_commit_id for commit in made], "each once, in order"
     lose_log(tmp_path)
     again = Omnigraph.open(str(tmp_path))

@@ -20,7 +20,7 @@ from omnigraph_core.history import appends
 from omnigraph_core.history.actors import project_actors
 from omnigraph_core.history.log import COMMITS_SCHEMA, CommitLog
 from omnigraph_core.manifest.layout import GRAPH_COMMIT_ACTORS, GRAPH_COMMITS
-from omnigraph_core.settings import MAX_FRAGMENTS
+from omnigraph_core.settings import MAX_LOG_FRAGMENTS
 from omnigraph_core.storage import log as logs
 from omnigraph_core.storage.log import (
     Log,
@@ -129,12 +129,12 @@ def test_three_hundred_appends_stay_within_the_fragments(local: Store) -> None:
     log = create_log(local, "parts.lance", SCHEMA)
     for number in range(300):
         log = grown(log, number)
-        assert log.count_fragments() <= MAX_FRAGMENTS.value
+        assert log.count_fragments() <= MAX_LOG_FRAGMENTS.value
     assert numbers_in(log) == list(range(300))
 
 
 def test_a_merge_keeps_order_and_row_ids(local: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logs, "MAX_FRAGMENTS", dataclasses.replace(MAX_FRAGMENTS, value=4))
+    monkeypatch.setattr(logs, "MAX_LOG_FRAGMENTS", dataclasses.replace(MAX_LOG_FRAGMENTS, value=4))
     log = create_log(local, "parts.lance", SCHEMA)
     number = itertools.count()
     for size in (1, 30, 2, 1, 1, 5, 1, 1, 1, 40, 1, 1, 1, 1, 1):
@@ -148,7 +148,7 @@ def test_a_merge_keeps_order_and_row_ids(local: Store, monkeypatch: pytest.Monke
 
 
 def test_a_lost_race_does_not_merge(local: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logs, "MAX_FRAGMENTS", dataclasses.replace(MAX_FRAGMENTS, value=2))
+    monkeypatch.setattr(logs, "MAX_LOG_FRAGMENTS", dataclasses.replace(MAX_LOG_FRAGMENTS, value=2))
     full = grown(grown(create_log(local, "parts.lance", SCHEMA), 1), 2)
     newest = grown(full, 3)
     files = len(list((local_path(local) / "parts.lance/data").iterdir()))
@@ -159,7 +159,7 @@ def test_a_lost_race_does_not_merge(local: Store, monkeypatch: pytest.MonkeyPatc
 
 
 def test_trimming_keeps_every_row(local: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logs, "MAX_FRAGMENTS", dataclasses.replace(MAX_FRAGMENTS, value=4))
+    monkeypatch.setattr(logs, "MAX_LOG_FRAGMENTS", dataclasses.replace(MAX_LOG_FRAGMENTS, value=4))
     first = grown(create_log(local, "parts.lance", SCHEMA), 0)
     log = first
     for number in range(1, 30):
@@ -191,7 +191,7 @@ def append_numbers(root: str, first: int, count: int) -> int:
         while (appended := try_append(log, rows(number))) is None:
             lost += 1
             log = refresh(log)
-        assert appended.count_fragments() <= MAX_FRAGMENTS.value
+        assert appended.count_fragments() <= MAX_LOG_FRAGMENTS.value
     return lost
 
 
@@ -208,7 +208,7 @@ def test_processes_append_to_one_log(local: Store) -> None:
     log = open_log(local, "parts.lance")
     assert log is not None
     assert sum(lost) > 0, "they met"
-    assert log.count_fragments() <= MAX_FRAGMENTS.value
+    assert log.count_fragments() <= MAX_LOG_FRAGMENTS.value
     assert log.version == 1 + 3 * each
     for at in range(3):
         mine = [number for number in numbers_in(log) if number // 1000 == at]
