@@ -66,7 +66,7 @@ def sweep(address: str) -> None:
     og = Omnigraph.open(address)
 
     def work() -> None:
-        report = og.cleanup(keep=3, grace=timedelta(seconds=GRACE))
+        report = og.cleanup(keep=1, grace=timedelta(seconds=GRACE))
         versions = sum(branch.old_versions_removed for branch in report.branches)
         say(f"{versions} {report.bytes_removed}")
 

@@ -78,7 +78,7 @@ class Storm:
             slot = chance.choice(SLOTS)
             victim = self._running[slot]
             assert victim.next_line() == "ready"  # killed at work, not while it starts
-            time.sleep(chance.uniform(0.1, 1.2))
+            time.sleep(chance.uniform(0.1, 0.9))
             victim.kill()
             self._ended.append(victim.wait())
             self._running[slot] = self._start_slot(slot)

@@ -9,13 +9,15 @@ from __future__ import annotations
 import os
 import time
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from omnigraph_core.manifest.snapshot import Snapshot
 from omnigraph_core.settings import PUBLISH_LEASE
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from omnigraph_core.engine.cleanup import CleanupReport
@@ -52,6 +54,7 @@ class Clock:
         patch.setattr(time, "time_ns", lambda: real() + self._ahead_ns)
         patch.setattr(time, "time", lambda: (real() + self._ahead_ns) / 1e9)
         patch.setattr(time, "monotonic", lambda: monotonic() + self._ahead_ns / 1e9)
+        patch.setattr(Snapshot, "__init__", _dated_by_this_clock(Snapshot.__init__))
 
     def advance(self, by: timedelta) -> None:
         """Later. Files written so far keep the time they were written at."""
@@ -65,3 +68,12 @@ class Clock:
             if path not in self._seen and path.is_file():
                 self._seen.add(path)
                 os.utime(path, ns=(now, now))
+
+
+def _dated_by_this_clock(init: Callable[..., None]) -> Callable[..., None]:
+    """The default of a field holds on to the clock it was declared with."""
+
+    def dated(self: Snapshot, *args: Any, **given: Any) -> None:
+        init(self, *args, **{"read_at": time.time(), **given})
+
+    return dated

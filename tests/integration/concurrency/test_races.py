@@ -9,7 +9,7 @@ import pytest
 
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.errors import BranchNotFound
-from omnigraph_core.failpoints import arm
+from omnigraph_core.failpoints import Failpoint, arm
 from tests.support.graphs import append_pair, content, ids, new_graph
 from tests.support.writers import check_pairs
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tests.integration.concurrency.conftest import Start
     from tests.support.processes import Worker
 
-ROUNDS = 6
+ROUNDS = 4
 EXISTS = "refused conflict.already_exists"
 GONE = "refused not_found.branch"
 
@@ -98,6 +98,32 @@ def test_a_writer_of_a_branch_that_is_deleted(tmp_path: Path, start: Start, paus
         assert name not in og.branch_list()
         for _, commit_id in told:
             assert og.get_commit(commit_id).manifest_branch == name
+
+
+@pytest.mark.parametrize("point", ["publish.before_image", "image.after_commit"])
+@pytest.mark.parametrize("is_made_again", [False, True], ids=["gone", "made again"])
+def test_a_branch_deleted_in_the_middle_of_a_commit(
+    graph_root: str, point: str, is_made_again: bool
+) -> None:
+    """The commit may be in a catalog, but on no branch, and its writer is told so."""
+    og, other = new_graph(graph_root), Omnigraph.open(graph_root)
+    og.branch_create("review")
+    append_pair(og, ["p1"], "review")
+
+    def interfere(at: Failpoint) -> None:
+        if at.name == point:
+            patch.undo()
+            other.branch_delete("review")
+            if is_made_again:
+                other.branch_create("review")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Failpoint, "hit", interfere)
+        with pytest.raises(BranchNotFound):
+            append_pair(og, ["p2"], "review")
+    assert og.branch_list() == (("main", "review") if is_made_again else ("main",))
+    for name in og.branch_list():
+        assert ids(og, og.snapshot(name)) == []
 
 
 def test_commits_are_found_while_another_process_records_them(tmp_path: Path, start: Start) -> None:
