@@ -382,9 +382,18 @@ class StorageError(OmnigraphError):
 
     code = "storage.failed"
 
-    def __init__(self, message: str, *, hint: str | None = None, retryable: bool = False) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str | None = None,
+        retryable: bool = False,
+        is_refused: bool = False,
+    ) -> None:
         super().__init__(message, hint=hint)
         self.retryable = retryable
+        self.is_refused = is_refused
+        """The store said no, so that a write has certainly not landed."""
 
 
 class ObjectNotFound(StorageError):

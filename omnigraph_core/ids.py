@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+_ULID: Final = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
 _FNV64_OFFSET: Final = 14695981039346656037
 _FNV64_PRIME: Final = 1099511628211
 _FNV64_MASK: Final = 2**64 - 1
@@ -18,6 +20,14 @@ def new_ulid() -> str:
     from ulid import ULID  # here because it loads slowly and compiling needs no ids
 
     return str(ULID())
+
+
+def is_ulid(text: str) -> bool:
+    """
+    >>> is_ulid("01M7HCRA2YB7TR5DXVE32ATFRJ"), is_ulid("main")
+    (True, False)
+    """
+    return _ULID.fullmatch(text) is not None
 
 
 def fnv1a64(text: str) -> int:

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from datetime import timedelta
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from omnigraph_core.engine.protection import hold
-from omnigraph_core.errors import BranchInUse
+from omnigraph_core.errors import BranchInUse, ConfigError, ConflictError, StorageError
 from omnigraph_core.history import branches, refs
 from omnigraph_core.history.ancestry import ancestors
 from omnigraph_core.history.runs import RunRegistry, RunStatus
 from omnigraph_core.history.snapshots import ReadTarget, state_at, state_at_commit
-from omnigraph_core.manifest.catalog import load_version
+from omnigraph_core.manifest.catalog import load_latest, load_version
+from omnigraph_core.settings import PUBLISH_LEASE
 
 if TYPE_CHECKING:
     from omnigraph_core.engine.context import GraphContext
     from omnigraph_core.history.refs import BranchRef
     from omnigraph_core.manifest.catalog import CatalogState
     from omnigraph_core.manifest.image import GraphCommit
-
-_FORKING: Final = timedelta(minutes=10)
 
 
 def create_branch(
@@ -45,7 +44,8 @@ def create_branch(
         )
     else:
         # An old version may be swept while its pins are copied; a head never is.
-        held = hold(context.store, state.snapshot, purpose="branch_create", lasting=_FORKING)
+        lasting = timedelta(seconds=2 * PUBLISH_LEASE.read())
+        held = hold(context.store, state.snapshot, purpose="branch_create", lasting=lasting)
         with held as kept:
             ref, created = branches.create_branch(
                 context.store, name, kept, is_internal_allowed=is_internal_allowed, actor=actor
@@ -64,15 +64,18 @@ def delete_branch(
         BranchNotFound: there is none of that name.
         BranchInUse: branches forked from it, or running runs, depend on it.
     """
-    ref, state = context.head(name)
+    ref = branches.find_branch(context.store, name)
     running = RunRegistry(context.store).list(ref.branch, RunStatus.RUNNING)
     if running:
         raise BranchInUse(
             f"`{ref.branch}` is the target of run {', '.join(run.run_id for run in running)}",
             hint="publish or abort the runs first",
         )
-    context.commits.catch_up(ref, state)
     branches.delete_branch(context.store, ref, is_internal_allowed=is_internal_allowed, actor=actor)
+    try:  # after: nothing is committed on it any more
+        context.commits.catch_up(ref, load_latest(branches.catalog_of(context.store, ref)))
+    except (StorageError, ConflictError):
+        return  # cleanup does it before it removes the catalog
 
 
 def resolve(context: GraphContext, target: ReadTarget) -> CatalogState:
@@ -110,6 +113,8 @@ def list_commits(
     Raises:
         BranchNotFound: there is none of that name.
     """
+    if limit is not None and limit < 0:
+        raise ConfigError(f"`limit` is {limit}, give 0 or more")
     ref, state = context.head(branch)
     known = context.commits.of_branch(ref, state)
     found = list(ancestors(state.snapshot.commit.graph_commit_id, known.get))

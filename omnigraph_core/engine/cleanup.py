@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
+from omnigraph_core.clock import now_us
 from omnigraph_core.engine.roots import pins, plan_catalogs, protect
-from omnigraph_core.errors import PreconditionFailed
+from omnigraph_core.engine.runs import drop_run_branches
 from omnigraph_core.failpoints import declare
 from omnigraph_core.history import refs
 from omnigraph_core.history.refs import CleanupIntent
@@ -53,7 +54,8 @@ _TRIMMED: Final = declare("cleanup.after_trim", "old catalog versions are gone, 
 _SWEPT: Final = declare("cleanup.after_table", "one more table is swept")
 
 _PARALLEL: Final = 8
-_ANNOUNCEMENT_SECONDS: Final = 900
+_ANNOUNCEMENT_SECONDS: Final = 86_400
+"""After that an announcement is taken for one of a cleanup that was killed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,15 +133,13 @@ def _trim(context: GraphContext, plans: Collection[CatalogRoots]) -> tuple[Catal
     The announcement comes first and they are read after it; who makes a tag or a lease does the
     reverse. So at least one of the two sees the other.
     """
-    now = time.time_ns() // 1000
+    now = now_us()
     doomed = {plan.ref.incarnation: tuple(sorted(plan.doomed)) for plan in plans if plan.doomed}
     intent = CleanupIntent(new_ulid(), now, now + _ANNOUNCEMENT_SECONDS * 1_000_000, doomed)
     refs.put_cleanup(context.store, intent)
     _ANNOUNCED.hit()
     spared = protect(context, plans)
     for plan in spared:
-        if time.time_ns() // 1000 > now + _ANNOUNCEMENT_SECONDS * 500_000:
-            raise PreconditionFailed("the announcement of this cleanup", "fresh", "too old")
         if plan.is_dead and not plan.kept:
             _remove_catalog(context, plan.ref.incarnation)
         else:
@@ -197,7 +197,7 @@ def _remove_unfinished_catalogs(
 
 
 def _remove_leftovers(context: GraphContext, policy: Retention, *, now: float) -> None:
-    """Expired leases, announcements and marks, and old versions of the logs."""
+    """Expired leases and announcements, branches of ended runs, and old versions of the logs."""
     store, microseconds = context.store, round(now * 1_000_000)
     for lease in refs.list_leases(store):
         if lease.expires_at < microseconds:
@@ -205,12 +205,7 @@ def _remove_leftovers(context: GraphContext, policy: Retention, *, now: float) -
     for intent in refs.list_cleanups(store):
         if intent.expires_at < microseconds:
             refs.delete_cleanup(store, intent.id)
-    alive = {ref.incarnation for ref in refs.list_branch_refs(store)}
-    for mark in refs.list_deleted(store):
-        # Its deletion was interrupted; until it is repeated the branch is as alive as any.
-        is_old = mark.deleted_at < microseconds - policy.grace * 1_000_000
-        if is_old and mark.ref.incarnation in alive:
-            refs.remove_deleted(store, mark.ref.incarnation)
+    drop_run_branches(context, older_than=microseconds - round(policy.grace * 1_000_000))
     for path in (GRAPH_COMMITS, GRAPH_COMMIT_ACTORS, GRAPH_RUNS, GRAPH_RUN_ACTORS):
         log = open_log(store, path)
         if log is not None:

@@ -79,7 +79,7 @@ class GraphContext:
         table = self._tables.get(key) or open_table(self.store, location, physical_version)
         with self._lock:
             _keep(self._tables, key, table, _MAX_TABLES)
-        return table
+        return table.reopened()
 
     def remember(self, state: CatalogState, ref: BranchRef | None = None) -> None:
         """Keep a head for the next caller, unless a newer one is known."""

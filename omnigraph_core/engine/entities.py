@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph_core import values
 
@@ -14,15 +16,20 @@ if TYPE_CHECKING:
 
 def find_entity(table: Table, id: str) -> dict[str, object] | None:
     """The row of that id, or None."""
-    # Lance translates no Arrow expression on a table that has unsigned columns.
-    rows = table.read(where="`id` = '" + id.replace("'", "''") + "'")
+    rows = table.read(where=pc.field("id") == id)
     if rows.num_rows == 0:
         return None
     return {name: _json(column[0]) for name, column in zip(rows.column_names, rows, strict=True)}
 
 
 def _json(value: pa.Scalar) -> object:
+    if not value.is_valid:
+        return None
     if pa.types.is_date64(value.type):  # Python's reading of it drops the time of day
-        value = value.cast(pa.timestamp("ms")).cast(pa.timestamp("ms", "UTC"))
+        return values.to_json(value.cast(pa.timestamp("ms", "UTC")).as_py())
+    if pa.types.is_list(value.type) or pa.types.is_fixed_size_list(value.type):
+        return [_json(item) for item in value]
     plain = value.as_py()
-    return values.to_json(tuple(plain) if isinstance(plain, list) else plain)
+    if isinstance(plain, bytes):
+        return f"base64:{base64.b64encode(plain).decode()}"
+    return values.to_json(plain)

@@ -6,10 +6,10 @@ tables that a repeated init finds and uses, so a crashed one needs no repair and
 
 from __future__ import annotations
 
-import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
+from omnigraph_core.clock import now_us
 from omnigraph_core.engine.context import GraphContext
 from omnigraph_core.errors import AlreadyExists, GraphNotFound, ObjectNotFound, StorageError
 from omnigraph_core.failpoints import declare
@@ -31,6 +31,7 @@ from omnigraph_core.manifest.layout import (
     MANIFEST,
     table_location,
 )
+from omnigraph_core.manifest.names import check_actor
 from omnigraph_core.schema.arrow import edge_schema, node_schema
 from omnigraph_core.schema.build import compile_schema
 from omnigraph_core.schema.document import build_document, render_document, schema_hash
@@ -63,6 +64,7 @@ def init_graph(address: str, schema: str, *, actor: str | None) -> GraphContext:
         AlreadyExists: there is a graph; it is left alone.
         StorageError: the store cannot be written, or cannot keep a graph safely.
     """
+    check_actor(actor)
     compiled = compile_schema(schema)
     document = build_document(compiled, accepted=None)
     store = open_store(address)
@@ -156,7 +158,7 @@ def _genesis(actor: str | None) -> GraphCommit:
         parent_commit_id=None,
         merged_parent_commit_id=None,
         actor_id=actor,
-        created_at=time.time_ns() // 1000,
+        created_at=now_us(),
         operation="init",
     )
 
@@ -171,11 +173,11 @@ def table_schemas(compiled: SchemaCatalog) -> dict[str, pa.Schema]:
 def _create_tables(store: Store, compiled: SchemaCatalog) -> dict[str, TableEntry]:
     schemas = table_schemas(compiled)
     with ThreadPoolExecutor(_PARALLEL) as pool:
-        tables = pool.map(lambda key: ensure_empty_table(store, key, schemas[key]), schemas)
+        tables = pool.map(lambda key: _ensure_empty_table(store, key, schemas[key]), schemas)
         return {key: _entry(key, table) for key, table in zip(schemas, tables, strict=True)}
 
 
-def ensure_empty_table(store: Store, table_key: str, schema: pa.Schema) -> Table:
+def _ensure_empty_table(store: Store, table_key: str, schema: pa.Schema) -> Table:
     """An empty table of that schema: a new one, or one that a crashed attempt has left.
 
     What is at its place and does not fit stays; the table then gets a place of its own.

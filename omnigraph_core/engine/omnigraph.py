@@ -134,7 +134,7 @@ class Omnigraph:
     def commit(
         self,
         changes: Sequence[Change],
-        requirements: Sequence[Requirement] = (),
+        requirements: Sequence[Requirement],
         *,
         branch: str = MAIN,
         operation: str = "commit",
@@ -155,7 +155,7 @@ class Omnigraph:
         """
         # What only checks must look at the newest state; what commits finds it by committing.
         ref, state = self._context.base(branch) if changes else self._context.head(branch)
-        wanted = (*requirements, BranchIs(ref.incarnation))
+        wanted = (BranchIs(ref.incarnation), *requirements)
         draft = CommitDraft(
             tuple(changes), wanted, operation, actor=actor, commit_id=commit_id or new_ulid()
         )

@@ -65,13 +65,15 @@ def optimize(
 
     Raises:
         BranchNotFound: there is none of that name.
+        ConflictError: schema or branch moved meanwhile, or others were first every time.
     """
     ref, state = context.head(branch)
     requests = index_requests(state.snapshot)
     entries = tuple(state.snapshot.tables.values())
     with ThreadPoolExecutor(_PARALLEL) as pool:
         done = pool.map(
-            lambda entry: _optimize_table(context, entry, requests[entry.table_key]), entries
+            lambda entry: _optimize_table(context, entry, requests.get(entry.table_key, ())),
+            entries,
         )
         work = {item.change.table_key: item for item in done if item is not None}
     left = dict(work)
@@ -135,7 +137,4 @@ def _optimize_table(
         committed=False,
     )
     operation = TableOperation.INDEX if compacted is None else TableOperation.COMPACTION
-    change = UpdateTable(
-        entry.table_key, table.physical_version, entry.row_count, fragments, operation
-    )
-    return _Work(stats, change)
+    return _Work(stats, UpdateTable.of(entry.table_key, table, operation))

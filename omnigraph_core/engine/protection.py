@@ -7,14 +7,14 @@ version is never both promised here and removed there.
 from __future__ import annotations
 
 import contextlib
-import time
 from typing import TYPE_CHECKING, Final
 
+from omnigraph_core.clock import now_us
 from omnigraph_core.errors import AlreadyExists, PreconditionFailed, SnapshotNotFound
 from omnigraph_core.history import refs
 from omnigraph_core.history.refs import Tag
 from omnigraph_core.history.snapshots import state_at
-from omnigraph_core.manifest.names import check_tag_name
+from omnigraph_core.manifest.names import check_actor, check_tag_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,8 +41,8 @@ def create_tag(store: Store, name: str, snapshot: Snapshot, *, actor: str | None
         branch=snapshot.branch,
         incarnation=snapshot.incarnation,
         manifest_version=snapshot.manifest_version,
-        created_at=_now(),
-        actor=actor,
+        created_at=now_us(),
+        actor=check_actor(actor),
     )
     if not refs.put_tag(store, tag):
         raise AlreadyExists(f"a tag `{tag.tag}` exists", hint="delete it first, or choose another")
@@ -68,7 +68,7 @@ def hold(
         incarnation=snapshot.incarnation,
         manifest_version=snapshot.manifest_version,
         purpose=purpose,
-        expires_at=_now() + round(lasting.total_seconds() * _MICROSECONDS),
+        expires_at=now_us() + round(lasting.total_seconds() * _MICROSECONDS),
     )
     try:
         yield _confirm(store, snapshot.branch, snapshot.incarnation, snapshot.manifest_version)
@@ -79,10 +79,6 @@ def hold(
 def _confirm(store: Store, branch: str, incarnation: str, version: int) -> CatalogState:
     """The version as it is there, now that the claim on it is written."""
     for intent in refs.list_cleanups(store):
-        if intent.expires_at > _now() and version in intent.doomed.get(incarnation, ()):
+        if version in intent.doomed.get(incarnation, ()):
             raise PreconditionFailed(f"version {version} of {branch}", "kept", "being cleaned up")
     return state_at(store, branch, incarnation, version)
-
-
-def _now() -> int:
-    return time.time_ns() // 1000

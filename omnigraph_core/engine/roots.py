@@ -10,19 +10,21 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from omnigraph_core.errors import ObjectNotFound
+from omnigraph_core.clock import now_us
+from omnigraph_core.errors import ObjectNotFound, StorageError
 from omnigraph_core.history import refs
 from omnigraph_core.history.ancestry import merge_base
 from omnigraph_core.history.branches import catalog_of
+from omnigraph_core.history.refs import BranchRef
 from omnigraph_core.history.retention import Version, retained
 from omnigraph_core.manifest.catalog import load_latest, try_load_version
-from omnigraph_core.storage.image import list_versions
+from omnigraph_core.manifest.layout import branch_manifest_path
+from omnigraph_core.storage.image import has_version, list_versions
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from omnigraph_core.engine.context import GraphContext
-    from omnigraph_core.history.refs import BranchRef
     from omnigraph_core.history.retention import Retention
     from omnigraph_core.manifest.catalog import CatalogState
     from omnigraph_core.manifest.image import GraphCommit
@@ -49,6 +51,8 @@ class CatalogRoots:
     def without(self, protected: Iterable[int]) -> CatalogRoots:
         """The same with versions moved to the kept ones."""
         found = self.doomed & frozenset(protected)
+        if self.is_dead and found:  # the newest version of a catalog goes with the catalog only
+            found |= {max(self.doomed)}
         return replace(self, kept=self.kept | found, doomed=self.doomed - found)
 
 
@@ -65,25 +69,32 @@ def plan_catalogs(context: GraphContext, policy: Retention) -> tuple[CatalogRoot
     """
     now = time.time()
     live, dead = _all_refs(context, deleted_before=now - policy.grace)
-    heads = [_Head(ref, load_latest(catalog_of(context.store, ref))) for ref in live]
+    with ThreadPoolExecutor(_PARALLEL) as pool:
+        states = pool.map(lambda ref: load_latest(catalog_of(context.store, ref)), live)
+        heads = [_Head(ref, state) for ref, state in zip(live, states, strict=True)]
     for head in heads:
         context.commits.catch_up(head.ref, head.state)
     _catch_up_dead(context, dead)
     commits = context.commits.log.commits()
     bases = _merge_bases(heads, commits)
-    return (
-        *(_plan(context, head, policy, commits, bases, now=now) for head in heads),
+    moments: dict[str, dict[int, float]] = {}
+    for commit in commits:
+        own = moments.setdefault(commit.incarnation, {})
+        own[commit.manifest_version] = commit.created_at / 1_000_000
+    plans = (
+        *(_plan(context, ref, policy, moments.get(ref.incarnation, {}), now=now) for ref in live),
         *(_plan_dead(context, ref) for ref in dead),
     )
+    return tuple(plan.without(bases.get(plan.ref.incarnation, ())) for plan in plans)
 
 
 def _all_refs(
     context: GraphContext, *, deleted_before: float
 ) -> tuple[tuple[BranchRef, ...], tuple[BranchRef, ...]]:
     """Branches that are there or were a moment ago, and those long deleted."""
-    # Marks first: a branch deleted in between is in both lists, never in none.
-    deleted = refs.list_deleted(context.store)
+    # Marks last: a branch deleted in between is in both lists, never in none.
     live = (refs.MAIN_REF, *refs.list_branch_refs(context.store))
+    deleted = refs.list_deleted(context.store)
     alive = {ref.incarnation for ref in live}
     gone = [mark for mark in deleted if mark.ref.incarnation not in alive]
     recent = [mark.ref for mark in gone if mark.deleted_at / 1_000_000 > deleted_before]
@@ -108,10 +119,16 @@ def _plan_dead(context: GraphContext, ref: BranchRef) -> CatalogRoots:
 def _merge_bases(
     heads: Iterable[_Head], commits: Iterable[GraphCommit]
 ) -> Mapping[str, frozenset[int]]:
-    """Versions a later merge compares against, by incarnation: fork points and merge bases."""
+    """Versions a later merge compares against, by incarnation.
+
+    Fork points, the newest commit merged from each branch, and the merge bases of every branch with
+    its source and with main. Any two branches then have their base among them.
+    """
     known = {commit.graph_commit_id: commit for commit in commits}
     by_incarnation = {head.ref.incarnation: head for head in heads}
     found: dict[str, set[int]] = {}
+    for commit in _merged(commits, by_incarnation, known):
+        found.setdefault(commit.incarnation, set()).add(commit.manifest_version)
     for head in heads:
         fork = head.ref.forked_from
         if fork is None:
@@ -120,10 +137,24 @@ def _merge_bases(
         found.setdefault(head.ref.incarnation, set()).add(1)
         for other in {fork.incarnation, refs.MAIN_REF.incarnation} & by_incarnation.keys():
             base = merge_base(_id(head), _id(by_incarnation[other]), known.get)
-            commit = known.get(base) if base is not None else None
-            if commit is not None:
-                found.setdefault(commit.incarnation, set()).add(commit.manifest_version)
+            shared = known.get(base) if base is not None else None
+            if shared is not None:
+                found.setdefault(shared.incarnation, set()).add(shared.manifest_version)
     return {incarnation: frozenset(versions) for incarnation, versions in found.items()}
+
+
+def _merged(
+    commits: Iterable[GraphCommit], live: Collection[str], known: Mapping[str, GraphCommit]
+) -> Iterable[GraphCommit]:
+    """For each live branch the newest commit merged from each other one."""
+    newest: dict[tuple[str, str], GraphCommit] = {}
+    for commit in commits:
+        source = known.get(commit.merged_parent_commit_id or "")
+        if source is not None and commit.incarnation in live:
+            pair = (commit.incarnation, source.incarnation)
+            if pair not in newest or newest[pair].manifest_version < source.manifest_version:
+                newest[pair] = source
+    return newest.values()
 
 
 def _id(head: _Head) -> str:
@@ -132,25 +163,18 @@ def _id(head: _Head) -> str:
 
 def _plan(
     context: GraphContext,
-    head: _Head,
+    ref: BranchRef,
     policy: Retention,
-    commits: Iterable[GraphCommit],
-    bases: Mapping[str, frozenset[int]],
+    moments: Mapping[int, float],
     *,
     now: float,
 ) -> CatalogRoots:
-    moments = {
-        commit.manifest_version: commit.created_at
-        for commit in commits
-        if commit.incarnation == head.ref.incarnation
-    }
-    if head.ref.forked_from is not None:
-        moments[1] = head.ref.created_at  # its first image is the fork, not a commit
-    numbers = list_versions(context.store, head.ref.manifest)
-    versions = [Version(number, moments.get(number)) for number in numbers]
+    if ref.forked_from is not None:  # its first image is the fork, not a commit
+        moments = {**moments, 1: ref.created_at / 1_000_000}
+    written = list_versions(context.store, ref.manifest)
+    versions = [Version(number, moments.get(number), at) for number, at in written.items()]
     kept = retained(versions, policy, now=now)
-    roots = CatalogRoots(head.ref, kept, frozenset(numbers) - kept)
-    return roots.without(bases.get(head.ref.incarnation, ()))
+    return CatalogRoots(ref, kept, frozenset(written) - kept)
 
 
 def protect(context: GraphContext, plans: Collection[CatalogRoots]) -> tuple[CatalogRoots, ...]:
@@ -159,21 +183,35 @@ def protect(context: GraphContext, plans: Collection[CatalogRoots]) -> tuple[Cat
     Leases before branches: who forks an old version holds it until the branch is there.
     """
     named: dict[str, set[int]] = {}
-    for lease in refs.list_live_leases(context.store, time.time_ns() // 1000):
+    for lease in refs.list_live_leases(context.store, now_us()):
         named.setdefault(lease.incarnation, set()).add(lease.manifest_version)
     for tag in refs.list_tags(context.store):
         named.setdefault(tag.incarnation, set()).add(tag.manifest_version)
-    planned = {plan.ref.incarnation for plan in plans}
     created = []
     for ref in refs.list_branch_refs(context.store):
         if ref.forked_from is not None:
             fork = ref.forked_from
             named.setdefault(fork.incarnation, set()).add(fork.manifest_version)
-        if ref.incarnation not in planned:
-            versions = frozenset(list_versions(context.store, ref.manifest))
-            created.append(CatalogRoots(ref, versions, frozenset()))
+        created.append(ref)
+    planned = {plan.ref.incarnation for plan in plans}
+    late = {ref.incarnation: ref for ref in (*map(_unplanned, named), *created)}
+    added = [ref for incarnation, ref in late.items() if incarnation not in planned]
     spared = [plan.without(named.get(plan.ref.incarnation, ())) for plan in plans]
-    return (*spared, *created)
+    return (*map(_with_newest, spared), *(_keep_all(context, ref) for ref in added))
+
+
+def _unplanned(incarnation: str) -> BranchRef:
+    """A branch nothing is known of but its incarnation: named, so kept."""
+    return BranchRef("?", incarnation, branch_manifest_path(incarnation), None, 0, None)
+
+
+def _keep_all(context: GraphContext, ref: BranchRef) -> CatalogRoots:
+    return CatalogRoots(ref, frozenset(list_versions(context.store, ref.manifest)), frozenset())
+
+
+def _with_newest(plan: CatalogRoots) -> CatalogRoots:
+    """Lance never removes the newest version: of a catalog that stays, its files stay too."""
+    return plan.without([max(plan.doomed)]) if plan.is_dead and plan.kept and plan.doomed else plan
 
 
 def pins(context: GraphContext, plans: Iterable[CatalogRoots]) -> dict[Pin, str]:
@@ -187,6 +225,11 @@ def pins(context: GraphContext, plans: Iterable[CatalogRoots]) -> dict[Pin, str]
 def _pins_of(context: GraphContext, ref: BranchRef, version: int) -> dict[Pin, str]:
     state = try_load_version(catalog_of(context.store, ref), version)
     if state is None:
+        if has_version(context.store, ref.manifest, version):
+            raise StorageError(
+                f"version {version} of {context.store.uri(ref.manifest)} has lost its file",
+                hint="restore it from a copy of the graph: cleanup cannot tell what it needs",
+            )
         return {}  # another cleanup has just trimmed it
     tables = state.snapshot.tables.values()
     return {(entry.location, entry.physical_version): entry.table_key for entry in tables}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from functools import partial
 from typing import TYPE_CHECKING
 
+from omnigraph_core.clock import now_us
 from omnigraph_core.engine.branching import create_branch, delete_branch
 from omnigraph_core.errors import BranchNotFound, ConflictError, StorageError
-from omnigraph_core.history.runs import RunRegistry, mark_aborted, mark_failed
+from omnigraph_core.history import refs
+from omnigraph_core.history.runs import RunRegistry, RunStatus, mark_aborted, mark_failed
 from omnigraph_core.history.snapshots import ReadTarget
 from omnigraph_core.ids import new_ulid
 from omnigraph_core.manifest.names import RUN_PREFIX
@@ -73,10 +74,22 @@ def fail_run(context: GraphContext, run_id: str) -> RunRecord:
 
 
 def _end(context: GraphContext, run_id: str, mark: Callable[..., RunRecord]) -> RunRecord:
-    now = time.time_ns() // 1000
-    run = RunRegistry(context.store).transition(run_id, partial(mark, now=now))
+    run = RunRegistry(context.store).transition(run_id, partial(mark, now=now_us()))
     _drop_branch(context, run.run_branch)
     return run
+
+
+def drop_run_branches(context: GraphContext, *, older_than: int) -> None:
+    """Remove branches whose run has ended or was never registered: their owner was killed.
+
+    Args:
+        older_than: in microseconds; a younger one may be about to be registered.
+    """
+    running = {run.run_branch for run in RunRegistry(context.store).list(status=RunStatus.RUNNING)}
+    for ref in refs.list_branch_refs(context.store):
+        is_left = ref.branch.startswith(RUN_PREFIX) and ref.branch not in running
+        if is_left and ref.created_at < older_than:
+            _drop_branch(context, ref.branch)
 
 
 def _drop_branch(context: GraphContext, branch: str) -> None:

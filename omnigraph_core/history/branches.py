@@ -6,10 +6,10 @@ that of one small file whatever the graph holds.
 
 from __future__ import annotations
 
-import time
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+from omnigraph_core.clock import now_us
 from omnigraph_core.errors import (
     AlreadyExists,
     BranchInUse,
@@ -24,7 +24,7 @@ from omnigraph_core.ids import new_ulid
 from omnigraph_core.manifest.catalog import Catalog, create_branch_catalog
 from omnigraph_core.manifest.image import MAIN
 from omnigraph_core.manifest.layout import branch_manifest_path
-from omnigraph_core.manifest.names import check_branch_name, is_internal
+from omnigraph_core.manifest.names import check_actor, check_branch_name, is_internal
 from omnigraph_core.settings import PUBLISH_LEASE
 
 if TYPE_CHECKING:
@@ -78,13 +78,13 @@ def create_branch(
         forked_from=ForkPoint(
             base.branch, base.incarnation, base.manifest_version, base.commit.graph_commit_id
         ),
-        created_at=time.time_ns() // 1000,
-        actor=actor,
+        created_at=now_us(),
+        actor=check_actor(actor),
     )
     state = create_branch_catalog(catalog_of(store, ref), base.image)
     _CATALOG.hit()
     # A creator slower than that may name versions that cleanup has swept meanwhile.
-    if time.monotonic() - source.stored.read_at > PUBLISH_LEASE.read():
+    if source.stored.read_at.age() > PUBLISH_LEASE.read():
         raise PreconditionFailed(f"the source of `{branch}`", "read within the lease", "too old")
     if not refs.put_branch(store, ref):
         raise AlreadyExists(
@@ -113,7 +113,7 @@ def delete_branch(
             f"`{ref.branch}` is the source of {', '.join(f'`{name}`' for name in children)}",
             hint="delete those first",
         )
-    refs.put_deleted(store, DeletedBranch(ref, time.time_ns() // 1000, actor))
+    refs.put_deleted(store, DeletedBranch(ref, now_us(), check_actor(actor)))
     _MARKED.hit()
     check_still_there(store, ref)
     refs.delete_branch_ref(store, ref.branch)

@@ -6,9 +6,11 @@ every `recent_commits` missing ones, and none if the log was flushed on time.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import contextlib
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Final
 
-from omnigraph_core.errors import CommitNotFound
+from omnigraph_core.errors import CommitNotFound, ConflictError, ObjectNotFound, StorageError
 from omnigraph_core.history import refs
 from omnigraph_core.history.ancestry import first_parents
 from omnigraph_core.history.branches import catalog_of
@@ -20,9 +22,12 @@ from omnigraph_core.manifest.layout import branch_manifest_path
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from omnigraph_core.history.refs import ForkPoint
     from omnigraph_core.manifest.catalog import CatalogState
     from omnigraph_core.manifest.image import GraphCommit
     from omnigraph_core.storage.session import Store
+
+_READERS: Final = 8
 
 
 class CommitGraph:
@@ -37,10 +42,12 @@ class CommitGraph:
         self.log.record(self._missing(ref, state))
 
     def of_branch(self, ref: BranchRef, state: CatalogState) -> dict[str, GraphCommit]:
-        """Every commit a branch contains, inherited ones too, by id."""
-        self._catch_up_lineage(ref, state)
-        known = {commit.graph_commit_id: commit for commit in self.log.commits()}
-        return {**known, **{item.graph_commit_id: item for item in state.snapshot.image.commits}}
+        """Every commit known that a branch contains, and maybe others, by id."""
+        missing = self._missing_of_lineage(ref, state)
+        with contextlib.suppress(StorageError, ConflictError):
+            self.log.record(missing)  # who may only read still gets the answer
+        found = (*self.log.commits(), *missing, *state.snapshot.image.commits)
+        return {commit.graph_commit_id: commit for commit in found}
 
     def lineage(self, ref: BranchRef, state: CatalogState) -> Iterator[GraphCommit]:
         """A branch's commits along first parents, newest first."""
@@ -52,41 +59,54 @@ class CommitGraph:
         Raises:
             CommitNotFound: no branch has it.
         """
-        # Looked for in the log again: meanwhile another process may have recorded it.
         found = (
-            self.log.find(commit_id) or self._find_unrecorded(commit_id) or self.log.find(commit_id)
+            self.log.find(commit_id)
+            or self._find_unrecorded(commit_id)
+            or self.log.find(commit_id)  # recorded by another process in between
         )
         if found is None:
             raise CommitNotFound(f"no commit `{commit_id}`", hint="`list_commits` shows them")
         return found
 
     def _find_unrecorded(self, commit_id: str) -> GraphCommit | None:
-        for ref in (refs.MAIN_REF, *refs.list_branch_refs(self.store)):
-            state = load_latest(catalog_of(self.store, ref))
-            for commit in self._missing(ref, state):
-                if commit.graph_commit_id == commit_id:
-                    return commit
-        return None
+        # Branches before marks: one deleted in between is in both, never in none.
+        live = (refs.MAIN_REF, *refs.list_branch_refs(self.store))
+        gone = tuple(mark.ref for mark in refs.list_deleted(self.store))
+        with ThreadPoolExecutor(_READERS) as pool:
+            found = pool.map(self._unrecorded, (*live, *gone))
+            commits = (commit for group in found for commit in group)
+            return next((item for item in commits if item.graph_commit_id == commit_id), None)
 
-    def _catch_up_lineage(self, ref: BranchRef, state: CatalogState) -> None:
-        """Catch up a branch and those it was forked from, each up to its fork."""
-        self.catch_up(ref, state)
+    def _unrecorded(self, ref: BranchRef) -> tuple[GraphCommit, ...]:
+        try:
+            return self._missing(ref, load_latest(catalog_of(self.store, ref)))
+        except ObjectNotFound:
+            return ()  # its catalog is lost, or cleanup has just taken it
+
+    def _missing_of_lineage(self, ref: BranchRef, state: CatalogState) -> tuple[GraphCommit, ...]:
+        """What the log lacks of a branch and of those it was forked from, each up to its fork."""
+        found = [*self._missing(ref, state)]
         fork = ref.forked_from
-        while fork is not None and self.log.known_version(fork.incarnation) < fork.manifest_version:
-            source = self._ref_of(fork.branch, fork.incarnation)
-            at_fork = try_load_version(catalog_of(self.store, source), fork.manifest_version)
-            if at_fork is None:
-                return  # trimmed: cleanup has recorded its commits before
-            self.catch_up(source, at_fork)
+        while fork is not None:
+            source = self._ref_of(fork)
+            if self.log.known_version(fork.incarnation) < fork.manifest_version:
+                at_fork = try_load_version(catalog_of(self.store, source), fork.manifest_version)
+                if at_fork is not None:  # otherwise trimmed, and recorded before that
+                    found += self._missing(source, at_fork)
             fork = source.forked_from
+        return tuple(found)
 
-    def _ref_of(self, branch: str, incarnation: str) -> BranchRef:
-        if incarnation == refs.MAIN_REF.incarnation:
+    def _ref_of(self, fork: ForkPoint) -> BranchRef:
+        if fork.incarnation == refs.MAIN_REF.incarnation:
             return refs.MAIN_REF
-        found = refs.try_read_branch(self.store, branch)
-        if found is not None and found.incarnation == incarnation:
-            return found
-        return BranchRef(branch, incarnation, branch_manifest_path(incarnation), None, 0, None)
+        live = refs.try_read_branch(self.store, fork.branch)
+        if live is not None and live.incarnation == fork.incarnation:
+            return live
+        mark = refs.try_read_deleted(self.store, fork.incarnation)
+        if mark is not None:
+            return mark.ref
+        path = branch_manifest_path(fork.incarnation)
+        return BranchRef(fork.branch, fork.incarnation, path, None, 0, None)
 
     def _missing(self, ref: BranchRef, state: CatalogState) -> tuple[GraphCommit, ...]:
         """The branch's own commits the log lacks, oldest first."""

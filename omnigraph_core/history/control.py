@@ -33,6 +33,8 @@ class Kind(Generic[T]):
 
     directory: str
     decode: Callable[[Fields], T]
+    is_passing: bool = False
+    """Means something for a while only: an empty one, as a power cut leaves, is left out."""
 
     def path(self, segment: str) -> str:
         return f"{self.directory}/{segment}{REF_SUFFIX}"
@@ -152,5 +154,5 @@ def _listed(store: Store, kind: Kind[T]) -> list[tuple[str, datetime]]:
     return [
         (entry.path, entry.last_modified)
         for entry in objects.list_objects(store, kind.directory)
-        if entry.path.endswith(REF_SUFFIX)
+        if entry.path.endswith(REF_SUFFIX) and not (kind.is_passing and entry.size == 0)
     ]

@@ -31,8 +31,9 @@ def commit(
         CommitOutcomeUnknown: the store stopped answering; the commit may have landed.
     """
     state = publish(catalog_of(graph.store, ref), draft, base=base)
-    if not draft.is_check_only:
-        _confirm(graph, ref, state)
+    if draft.is_check_only:
+        return state
+    _confirm(graph, ref, state)
     if state.snapshot.manifest_version % LOG_FLUSH_INTERVAL.value == 0:
         _flush(graph, ref, state)
     return state

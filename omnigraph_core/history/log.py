@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from omnigraph_core.errors import ObjectNotFound, StorageError
 from omnigraph_core.failpoints import declare
 from omnigraph_core.history.actors import project_actors
 from omnigraph_core.history.appends import append_chosen
@@ -99,8 +100,13 @@ class CommitLog:
         return self._known.commits.get(commit_id) or self._newest().commits.get(commit_id)
 
     def _newest(self) -> _Known:
-        known = self._log
-        log = refresh(known) if known else open_log(self._store, GRAPH_COMMITS)
+        try:
+            log = refresh(self._log) if self._log else open_log(self._store, GRAPH_COMMITS)
+        except ObjectNotFound:  # the log was removed; it is a projection and begins anew
+            log = open_log(self._store, GRAPH_COMMITS)
+        with self._lock:
+            if self._log and (log is None or log.version < self._log.version):
+                self._log, self._known = None, _Known()
         return self._known if log is None else self._read_up_to(log)
 
     def _read_up_to(self, log: Log) -> _Known:
@@ -108,6 +114,7 @@ class CommitLog:
         with self._lock:
             if self._log is None or self._log.version < log.version:
                 # Rows keep their place: what follows those read before is new.
+                _check_schema(log)
                 arrived = read_from(log, self._known.position)
                 self._known = self._known.extended(_decode(arrived))
                 self._log = log
@@ -133,6 +140,14 @@ class _Known:
             versions,
             self.position + len(arrived),
             self.named + sum(commit.actor_id is not None for commit in arrived),
+        )
+
+
+def _check_schema(log: Log) -> None:
+    if not log.schema.equals(COMMITS_SCHEMA):
+        raise StorageError(
+            f"the commit log at {log.uri} is damaged: its columns are {log.schema.names}",
+            hint="remove the directory: it is made again from the catalogs",
         )
 
 

@@ -180,8 +180,8 @@ def _cleanup(fields: Fields) -> CleanupIntent:
 _BRANCHES: Final = Kind(BRANCH_REFS, _branch)
 _DELETED: Final = Kind(DELETED_REFS, _deleted)
 _TAGS: Final = Kind(TAG_REFS, _tag)
-_LEASES: Final = Kind(LEASES, _lease)
-_CLEANUPS: Final = Kind(CLEANUPS, _cleanup)
+_LEASES: Final = Kind(LEASES, _lease, is_passing=True)
+_CLEANUPS: Final = Kind(CLEANUPS, _cleanup, is_passing=True)
 
 
 def try_read_branch(store: Store, name: str) -> BranchRef | None:
@@ -233,12 +233,17 @@ def delete_branch_ref(store: Store, name: str) -> None:
     """Make a branch not exist; harmless when it does not."""
     if name == MAIN:
         raise InvariantBroken(f"`{MAIN}` is never deleted")
-    objects.delete_all(store, [branch_ref_path(name)])
+    objects.delete_once(store, branch_ref_path(name))
 
 
 def put_deleted(store: Store, deleted: DeletedBranch) -> None:
     """Remember a branch that goes; a deletion tried again counts from then on."""
     objects.put(store, _DELETED.path(deleted.ref.incarnation), encode(deleted))
+
+
+def try_read_deleted(store: Store, incarnation: str) -> DeletedBranch | None:
+    """The mark of a deleted branch, or None."""
+    return try_read(store, _DELETED, _DELETED.path(incarnation))
 
 
 def list_deleted(store: Store) -> tuple[DeletedBranch, ...]:
@@ -257,6 +262,7 @@ def put_tag(store: Store, tag: Tag) -> bool:
 
 def try_read_tag(store: Store, name: str) -> Tag | None:
     """The tag of that name, or None."""
+    name = name.strip()
     tag = try_read(store, _TAGS, tag_ref_path(name))
     if tag is not None and tag.tag != name:
         raise damaged(store.uri(tag_ref_path(name)), f"it names the tag `{tag.tag}`")

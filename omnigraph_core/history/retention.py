@@ -54,27 +54,33 @@ def retention(
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A catalog version and its moment, in microseconds; None if nothing tells it."""
+    """A catalog version, when its writer says it was made and when the store says it was written.
+
+    In seconds since the epoch; `created_at` is None if nothing tells it.
+    """
 
     number: int
-    created_at: int | None
+    created_at: float | None
+    written_at: float
 
 
 def retained(versions: Sequence[Version], policy: Retention, *, now: float) -> frozenset[int]:
     """The numbers of the versions to keep, of versions given oldest first.
 
-    >>> hours = [Version(n, n * 3_600_000_000) for n in range(1, 6)]
+    >>> hours = [Version(n, n * 3600.0, n * 3600.0) for n in range(1, 6)]
     >>> sorted(retained(hours, Retention(keep=2, older_than=None, grace=3600.0), now=6 * 3600.0))
     [4, 5]
     """
     kept = {version.number for version in versions[-max(1, policy.keep or 1) :]}
     for version, successor in pairwise(versions):
-        is_young = policy.older_than is not None and _is_since(version, now - policy.older_than)
-        if is_young or _is_since(successor, now - policy.grace):
+        is_young = policy.older_than is not None and _age(version, now) < policy.older_than
+        # By the store's clock: that of a writer may be wrong either way.
+        if is_young or now - successor.written_at < policy.grace:
             kept.add(version.number)
     return frozenset(kept)
 
 
-def _is_since(version: Version, moment: float) -> bool:
-    # What cannot be dated is never taken for old.
-    return version.created_at is None or version.created_at / 1_000_000 > moment
+def _age(version: Version, now: float) -> float:
+    if version.created_at is None:
+        return 0.0  # what cannot be dated is never taken for old
+    return now - min(version.created_at, version.written_at)

@@ -7,7 +7,6 @@ merge are not made here.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph_core.clock import now_us
 from omnigraph_core.errors import AlreadyExists, ConflictError, RunNotFound, StorageError
 from omnigraph_core.history.actors import project_actors
 from omnigraph_core.history.appends import append_chosen
@@ -159,7 +159,7 @@ class RunRegistry:
         Raises:
             AlreadyExists: a run has that id.
         """
-        now = time.time_ns() // 1000
+        now = now_us()
         chosen = new_ulid() if run_id is None else run_id
         run = RunRecord(
             run_id=chosen,

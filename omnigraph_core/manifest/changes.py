@@ -10,43 +10,84 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from omnigraph_core.errors import AlreadyExists, InvariantBroken, TableNotFound
+from omnigraph_core.errors import (
+    AlreadyExists,
+    InvariantBroken,
+    PreconditionFailed,
+    TableNotFound,
+)
 from omnigraph_core.manifest.image import AcceptedSchema, Image, TableEntry, TableOperation
-from omnigraph_core.settings import RECENT_COMMITS
+from omnigraph_core.settings import PUBLISH_LEASE, RECENT_COMMITS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from omnigraph_core.manifest.image import GraphCommit
+    from omnigraph_core.storage.dataset import Table
 
 
 @dataclass(frozen=True, slots=True)
 class RegisterTable:
-    """A new table, or one of the name of a removed table."""
+    """A new table, or one of the name of a removed table.
+
+    `staged_since`, in seconds since the epoch: nothing of it was written before. The same below.
+    """
 
     table_key: str
     location: str
     physical_version: int
     row_count: int
     fragment_count: int
+    staged_since: float | None = None
+
+    @classmethod
+    def of(cls, table_key: str, table: Table) -> RegisterTable:
+        """The change that makes a table visible."""
+        return cls(
+            table_key,
+            table.location,
+            table.physical_version,
+            table.count_rows(),
+            table.count_fragments(),
+            table.staged_since,
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class UpdateTable:
-    """The next version of a table."""
+    """The next version of a table. `base_physical_version` is the one it was staged on."""
 
     table_key: str
     physical_version: int
     row_count: int
     fragment_count: int
     operation: TableOperation
+    base_physical_version: int | None = None
+    staged_since: float | None = None
+
+    @classmethod
+    def of(cls, table_key: str, table: Table, operation: TableOperation) -> UpdateTable:
+        """The change that publishes a staged version."""
+        return cls(
+            table_key,
+            table.physical_version,
+            table.count_rows(),
+            table.count_fragments(),
+            operation,
+            table.base_version,
+            table.staged_since,
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class AdoptTable:
-    """Another branch's table as it is there: the pointer is copied, no data is read."""
+    """Another branch's table as it is there: the pointer is copied, no data is read.
+
+    `staged_since` is when that branch's snapshot was read.
+    """
 
     entry: TableEntry
+    staged_since: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +154,46 @@ def add_commit(image: Image, commit: GraphCommit, keep: int = RECENT_COMMITS.val
     if keep < 1:
         raise InvariantBroken("an image keeps its head commit")
     return replace(image, commits=(*image.commits, commit)[-keep:])
+
+
+def check_changes(changes: Iterable[Change], image: Image, *, now: float) -> None:
+    """Refuse what was staged on another version than the current one, or too long ago.
+
+    The files of a version that nothing names are swept after a grace period; what is published
+    within the lease is safe from that.
+
+    Raises:
+        PreconditionFailed: prepare again.
+        InvariantBroken: a change does not say what it was staged on, and since when.
+    """
+    for change in changes:
+        update = change.update if isinstance(change, RenameTable) else change
+        if isinstance(update, RegisterTable | UpdateTable | AdoptTable):
+            _check_age(update, now)
+        if isinstance(update, UpdateTable):
+            old_key = change.old_key if isinstance(change, RenameTable) else update.table_key
+            _check_base(update, image.tables.get(old_key))
+
+
+def _check_age(change: RegisterTable | UpdateTable | AdoptTable, now: float) -> None:
+    lease = PUBLISH_LEASE.read()
+    if change.staged_since is None:
+        raise InvariantBroken("a change says since when it is staged")
+    age = now - change.staged_since
+    if not abs(age) <= lease:
+        keys = ", ".join(_keys(change))
+        raise PreconditionFailed(f"the age of {keys}", f"within {lease:g} s", f"{age:.0f} s")
+
+
+def _check_base(change: UpdateTable, entry: TableEntry | None) -> None:
+    if change.base_physical_version is None:
+        raise InvariantBroken("a change says which version it is staged on")
+    if entry is not None and entry.physical_version != change.base_physical_version:
+        raise PreconditionFailed(
+            f"the base of {change.table_key}",
+            str(change.base_physical_version),
+            str(entry.physical_version),
+        )
 
 
 def touched(changes: Iterable[Change]) -> frozenset[str]:

@@ -15,6 +15,7 @@ from omnigraph_core.manifest.layout import escape_name
 RUN_PREFIX: Final = "__run__"
 SCHEMA_APPLY_LOCK: Final = "__schema_apply_lock__"
 
+MAX_ACTOR: Final = 256
 _CONTROL: Final = ("Cc", "Zl", "Zp")
 """Unicode categories that break a line or drive a terminal."""
 
@@ -38,6 +39,25 @@ def check_tag_name(name: str) -> str:
         ConfigError: a rule is broken; says which.
     """
     return _check("tag", name, is_internal_allowed=False)
+
+
+def check_actor(actor: str | None) -> str | None:
+    """Who does something, as given.
+
+    Raises:
+        ConfigError: no name that can be written down and read back.
+    """
+    if actor is None:
+        return None
+    try:
+        actor.encode()
+    except UnicodeEncodeError as problem:
+        raise ConfigError(f"the actor {actor!r} is not Unicode text") from problem
+    if not actor.strip() or len(actor) > MAX_ACTOR:
+        raise ConfigError(f"an actor has 1 to {MAX_ACTOR} characters, not {len(actor)}")
+    if any(unicodedata.category(character) in _CONTROL for character in actor):
+        raise ConfigError(f"the actor {actor!r} holds control characters")
+    return actor
 
 
 def is_internal(name: str) -> bool:

@@ -11,26 +11,28 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from omnigraph_core.clock import now_us
 from omnigraph_core.errors import (
     CommitOutcomeUnknown,
+    ConfigError,
     ConflictError,
     InvariantBroken,
     PublishContention,
     StorageError,
 )
 from omnigraph_core.failpoints import declare
-from omnigraph_core.ids import new_ulid
+from omnigraph_core.ids import is_ulid, new_ulid
 from omnigraph_core.manifest.catalog import (
     CatalogState,
     as_state,
     load_latest,
     try_load_version,
 )
-from omnigraph_core.manifest.changes import add_commit, apply_changes, touched
+from omnigraph_core.manifest.changes import add_commit, apply_changes, check_changes, touched
 from omnigraph_core.manifest.image import MAIN, GraphCommit
+from omnigraph_core.manifest.names import check_actor
 from omnigraph_core.manifest.requirements import (
     PublishState,
-    StagedWithin,
     TableAt,
     check_all,
 )
@@ -61,6 +63,11 @@ class CommitDraft:
     actor: str | None = None
     commit_id: str = field(default_factory=new_ulid)
 
+    def __post_init__(self) -> None:
+        check_actor(self.actor)
+        if not is_ulid(self.commit_id):
+            raise ConfigError(f"`{self.commit_id}` is no commit id", hint="give a ULID, or none")
+
     @property
     def is_check_only(self) -> bool:
         return not self.changes and self.merged_parent_commit_id is None
@@ -80,8 +87,7 @@ def publish(
         CommitOutcomeUnknown: the store stopped answering; the commit may have landed.
     """
     _check_complete(draft)
-    state = base if base is not None and _is_fresh(base) else load_latest(catalog)
-    check_all(draft.requirements, PublishState(state.snapshot, time.time()))
+    state = _first_state(catalog, draft, base)
     if draft.is_check_only:
         return state
     lost: _LostAnswer | None = None
@@ -111,6 +117,25 @@ def publish(
     )
 
 
+def _first_state(catalog: Catalog, draft: CommitDraft, base: CatalogState | None) -> CatalogState:
+    """A state on which the requirements hold: the caller's if possible, else the newest."""
+    if base is not None and _is_fresh(base):
+        try:
+            _check(draft, base)
+        except ConflictError:
+            pass  # others may have committed since the caller read it
+        else:
+            return base
+    newest = load_latest(catalog)
+    _check(draft, newest)
+    return newest
+
+
+def _check(draft: CommitDraft, state: CatalogState) -> None:
+    check_all(draft.requirements, PublishState(state.snapshot, time.time()))
+    check_changes(draft.changes, state.snapshot.image, now=time.time())
+
+
 @dataclass(frozen=True, slots=True)
 class _LostAnswer:
     """An attempt that may have landed, as the version after its base and as nothing else."""
@@ -120,29 +145,23 @@ class _LostAnswer:
 
 
 def _check_complete(draft: CommitDraft) -> None:
-    """A commit says what it replaces and since when it is staged, or it could undo others' work."""
+    """A commit says which versions it replaces, or it could undo others' work."""
     expected = {item.table_key for item in draft.requirements if isinstance(item, TableAt)}
     if missing := touched(draft.changes) - expected:
-        raise InvariantBroken(
-            f"a commit requires the version of what it changes: {sorted(missing)}"
-        )
-    if touched(draft.changes) and not any(
-        isinstance(item, StagedWithin) for item in draft.requirements
-    ):
-        raise InvariantBroken("a commit of staged tables requires that they are young enough")
+        raise InvariantBroken(f"a commit requires a version of what it changes: {sorted(missing)}")
 
 
 def _is_fresh(state: CatalogState) -> bool:
     # Older than the lease, the versions after it may have been written and trimmed: writing the
     # next one would succeed and lose them.
-    return time.monotonic() - state.stored.read_at < PUBLISH_LEASE.read()
+    return state.stored.read_at.age() < PUBLISH_LEASE.read()
 
 
 def _attempt(
     catalog: Catalog, state: CatalogState, draft: CommitDraft
 ) -> CatalogState | _LostAnswer | None:
     """The published state, None if another writer was first, or that the answer was lost."""
-    check_all(draft.requirements, PublishState(state.snapshot, time.time()))
+    _check(draft, state)
     image = next_image(state.snapshot, draft)
     _BEFORE.hit()
     pending = images.write_next(catalog.store, state.stored, encode_image(image))
@@ -152,7 +171,24 @@ def _attempt(
         catalog.store.sync()
     except StorageError as problem:
         return _LostAnswer(state.stored.version, problem)
-    return None if stored is None else as_state(catalog, image, stored)
+    if stored is None:
+        return None
+    published = as_state(catalog, image, stored)
+    return published if _is_fresh(state) else _verified(catalog, published)
+
+
+def _verified(catalog: Catalog, published: CatalogState) -> CatalogState | None:
+    """What was published, or None if it was written beside a lineage that had gone on.
+
+    Only after the lease can the versions in between have been trimmed, so that one too late finds
+    its number free again.
+    """
+    newest = load_latest(catalog)
+    ours = published.snapshot.commit
+    is_kept = newest.stored.version == published.stored.version or any(
+        commit.graph_commit_id == ours.graph_commit_id for commit in newest.snapshot.image.commits
+    )
+    return published if is_kept else None
 
 
 def _reload(catalog: Catalog, draft: CommitDraft, lost: _LostAnswer | None) -> CatalogState:
@@ -162,7 +198,7 @@ def _reload(catalog: Catalog, draft: CommitDraft, lost: _LostAnswer | None) -> C
         if lost is None:
             raise
         raise _unknown(catalog, draft, lost) from unreachable
-    if lost is not None and not lost.reason.retryable and _is_still_at_base(state, lost):
+    if lost is not None and lost.reason.is_refused and _is_still_at_base(state, lost):
         raise lost.reason  # refused, as by a full disk, and not landed
     return state
 
@@ -195,7 +231,7 @@ def next_image(snapshot: Snapshot, draft: CommitDraft) -> Image:
         merged_parent_commit_id=draft.merged_parent_commit_id,
         actor_id=draft.actor,
         # Clocks of writers differ; a lineage is in order all the same.
-        created_at=max(time.time_ns() // 1000, head.created_at + 1),
+        created_at=max(now_us(), head.created_at + 1),
         operation=draft.operation,
     )
     return add_commit(apply_changes(snapshot.image, draft.changes, branch=branch), commit)

@@ -28,6 +28,9 @@ class Snapshot:
     image: Image
     read_at: float = field(default_factory=time.time, compare=False)
 
+    def __hash__(self) -> int:
+        return hash((self.incarnation, self.manifest_version, self.commit.graph_commit_id))
+
     @property
     def commit(self) -> GraphCommit:
         """The newest commit this snapshot contains; its id is the snapshot's id."""

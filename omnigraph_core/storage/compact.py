@@ -8,6 +8,7 @@ rewritten, and results do not change by that.
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -83,6 +84,7 @@ def run_task(table: Table, task: str) -> str:
     Raises:
         PreconditionFailed: the table no longer holds a fragment of the task.
     """
+    begun_at = time.time()
     content = json.loads(task)
     present = {fragment.id: fragment for fragment in current_fragments(table)}
     for gone in set(content["fragments"]) - set(present):
@@ -91,6 +93,7 @@ def run_task(table: Table, task: str) -> str:
     with translated("compacting", table.uri):
         rewritten = _rewrite(table, replaced, content["target_rows"])
     result = {
+        "begun_at": begun_at,
         "layout": layout(table),
         "replaced": [fragment.to_json() for fragment in replaced],
         "rewritten": [fragment.to_json() for fragment in rewritten],
@@ -108,12 +111,15 @@ def stage_compaction(table: Table, results: Iterable[str]) -> Table | None:
         PreconditionFailed: columns, or rows of rewritten fragments, have changed since.
     """
 
+    done = [json.loads(result) for result in results]
+
     def prepare() -> Operation | None:
-        groups = [_group(table, json.loads(result)) for result in results]
+        groups = [_group(table, result) for result in done]
         _REWRITTEN.hit()
         return LanceOperation.Rewrite(groups, []) if groups else None
 
-    return try_stage(table, "replacing compacted fragments", prepare)
+    dated = table.since(min((result["begun_at"] for result in done), default=table.staged_since))
+    return try_stage(dated, "replacing compacted fragments", prepare)
 
 
 def _gather(small: Sequence[FragmentMetadata], target_rows: int) -> list[list[FragmentMetadata]]:

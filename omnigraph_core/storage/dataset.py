@@ -6,6 +6,7 @@ by number without any listing. A handle never changes: every write returns anoth
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Final
 
 import lance
@@ -29,14 +30,28 @@ DATA_STORAGE_VERSION: Final = "2.2"
 
 
 class Table:
-    """One table at one physical version. Immutable and safe to share between threads."""
+    """One table at one physical version. Immutable and safe to share between threads.
 
-    __slots__ = ("dataset", "location", "store")
+    `base_version` is the version staging began on, this one if nothing is staged; `staged_since`,
+    in seconds since the epoch, is a moment before anything staged was written.
+    """
 
-    def __init__(self, store: Store, location: str, dataset: LanceDataset) -> None:
+    __slots__ = ("base_version", "dataset", "location", "staged_since", "store")
+
+    def __init__(
+        self,
+        store: Store,
+        location: str,
+        dataset: LanceDataset,
+        *,
+        base_version: int | None = None,
+        staged_since: float | None = None,
+    ) -> None:
         self.store = store
         self.location = location
         self.dataset = dataset
+        self.base_version = int(dataset.version) if base_version is None else base_version
+        self.staged_since = time.time() if staged_since is None else staged_since
 
     @property
     def uri(self) -> str:
@@ -71,8 +86,28 @@ class Table:
             return self.dataset.to_table(columns=wanted, filter=where)
 
     def at(self, dataset: LanceDataset) -> Table:
-        """The same table at another version."""
-        return Table(self.store, self.location, dataset)
+        """The same table at a version staged on this one."""
+        return Table(
+            self.store,
+            self.location,
+            dataset,
+            base_version=self.base_version,
+            staged_since=self.staged_since,
+        )
+
+    def since(self, moment: float) -> Table:
+        """The same for work that uses files written since a moment, if that is earlier."""
+        return Table(
+            self.store,
+            self.location,
+            self.dataset,
+            base_version=self.base_version,
+            staged_since=min(moment, self.staged_since),
+        )
+
+    def reopened(self) -> Table:
+        """The same version for work that begins now."""
+        return Table(self.store, self.location, self.dataset)
 
 
 def create_table(store: Store, location: str, schema: pa.Schema) -> Table:

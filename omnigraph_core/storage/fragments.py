@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+import time
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -36,16 +37,17 @@ class StagedFragments:
     layout: str
     fragments: tuple[str, ...]
     row_count: int
+    begun_at: float
+    """Seconds since the epoch: no file is older. Files nobody names are swept in time."""
 
     def to_json(self) -> str:
         """One text, for an executor to send to whoever commits."""
-        content = {"fragments": self.fragments, "layout": self.layout, "row_count": self.row_count}
-        return json.dumps(content)
+        return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> StagedFragments:
         content = json.loads(text)
-        return cls(content["layout"], tuple(content["fragments"]), content["row_count"])
+        return cls(**{**content, "fragments": tuple(content["fragments"])})
 
 
 def write_append(
@@ -56,6 +58,7 @@ def write_append(
     Raises:
         RecordError: the rows do not fit the table's columns.
     """
+    begun_at = time.time()
     # A table that does not fit is refused before any file is written.
     rows = align_rows(table, data).to_reader() if isinstance(data, pa.Table) else data
     source = AlignedReader(table, rows)
@@ -71,7 +74,7 @@ def write_append(
         raise source.failure(problem, "writing rows") from problem
     texts = tuple(json.dumps(fragment.to_json()) for fragment in written)
     return StagedFragments(
-        layout(table), texts, sum(fragment.physical_rows for fragment in written)
+        layout(table), texts, sum(fragment.physical_rows for fragment in written), begun_at
     )
 
 
@@ -83,11 +86,13 @@ def combine(table: Table, parts: Iterable[StagedFragments]) -> StagedFragments:
     """
     texts: list[str] = []
     row_count = 0
+    begun_at = time.time()
     for part in parts:
         check_layout(table, part.layout)
         texts += part.fragments
         row_count += part.row_count
-    return StagedFragments(layout(table), tuple(texts), row_count)
+        begun_at = min(begun_at, part.begun_at)
+    return StagedFragments(layout(table), tuple(texts), row_count, begun_at)
 
 
 def unstaged(table: Table, staged: StagedFragments) -> list[FragmentMetadata]:

@@ -6,8 +6,7 @@ writers of one version exactly one wins, nothing is rebased, and every older ver
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import lance
@@ -15,7 +14,8 @@ from lance.commit import CommitConflictError
 from lance.dataset import LanceDataset, LanceOperation, Transaction
 from lance.fragment import write_fragments
 
-from omnigraph_core.errors import AlreadyExists
+from omnigraph_core.clock import Moment
+from omnigraph_core.errors import AlreadyExists, StorageError
 from omnigraph_core.failpoints import declare
 from omnigraph_core.storage import objects
 from omnigraph_core.storage.create import is_there, try_create
@@ -42,15 +42,16 @@ _MAX_VERSION: Final = 2**64 - 1
 class StoredImage:
     """One version of an image, with the handle its successor is committed on.
 
-    `read_at` (monotonic) is when it was known to be the newest: a successor must be written
-    before old versions can have been trimmed away.
+    `read_at` is when it was known to be the newest: a successor must be written before old versions
+    can have been trimmed away. `place` tells the directory from another one made there later.
     """
 
     path: str
     version: int
     rows: pa.Table
     dataset: LanceDataset
-    read_at: float
+    read_at: Moment
+    place: object
 
 
 def create_image(store: Store, path: str, rows: pa.Table) -> StoredImage:
@@ -75,7 +76,7 @@ def create_image(store: Store, path: str, rows: pa.Table) -> StoredImage:
     dataset = try_create(store, path, rows.schema, fragments)
     if dataset is None:
         raise taken
-    return StoredImage(path, int(dataset.version), rows, dataset, time.monotonic())
+    return _stored(store, path, rows, dataset, Moment())
 
 
 def create_own_image(store: Store, path: str, rows: pa.Table) -> StoredImage:
@@ -88,7 +89,7 @@ def create_own_image(store: Store, path: str, rows: pa.Table) -> StoredImage:
             data_storage_version=DATA_STORAGE_VERSION,
             storage_options=store.options,
         )
-    return StoredImage(path, int(dataset.version), rows, dataset, time.monotonic())
+    return _stored(store, path, rows, dataset, Moment())
 
 
 def read_latest(store: Store, path: str) -> StoredImage:
@@ -115,12 +116,15 @@ def read_newest_since(store: Store, known: StoredImage, *, max_age: float) -> St
     The successor's name is probed instead of listing all versions, so the cost does not grow with
     history. An image older than `max_age` seconds may have trimmed successors: that one is listed.
     """
-    now = time.monotonic()
-    if now - known.read_at > max_age:
+    now = Moment()
+    if known.read_at.age() > max_age or has_version(store, known.path, known.version + 1):
         return read_latest(store, known.path)
-    if objects.exists(store, _version_path(known.path, known.version + 1)):
-        return read_latest(store, known.path)
-    return StoredImage(known.path, known.version, known.rows, known.dataset, now)
+    return replace(known, read_at=now)
+
+
+def has_version(store: Store, path: str, version: int) -> bool:
+    """Whether that version exists: one request."""
+    return objects.exists(store, _version_path(path, version))
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +136,17 @@ class PendingImage:
 
 
 def write_next(store: Store, base: StoredImage, rows: pa.Table) -> PendingImage:
-    """Write the file of the version after `base`. Nobody sees it until `try_commit`."""
+    """Write the file of the version after `base`. Nobody sees it until `try_commit`.
+
+    Raises:
+        StorageError: the store failed, or the directory is gone or another one by now.
+    """
+    if store.place_of(base.path) != base.place:
+        raise StorageError(
+            f"{store.uri(base.path)} was removed or replaced while it was open",
+            hint="open the graph again",
+            is_refused=True,
+        )
     with translated("writing", store.uri(base.path)):
         fragments = write_fragments(
             rows,
@@ -166,17 +180,18 @@ def try_commit(store: Store, base: StoredImage, pending: PendingImage) -> Stored
     except LIBRARY_ERRORS as problem:
         raise storage_error(problem, "publishing", store.uri(base.path)) from problem
     _COMMITTED.hit()
-    return StoredImage(base.path, int(dataset.version), pending.rows, dataset, time.monotonic())
+    return _stored(store, base.path, pending.rows, dataset, Moment())
 
 
-def list_versions(store: Store, path: str) -> tuple[int, ...]:
-    """The numbers of all versions that exist, oldest first: one listing."""
-    found = []
+def list_versions(store: Store, path: str) -> dict[int, float]:
+    """All versions that exist, oldest first, and when the store says they were written, in seconds
+    since the epoch: one listing."""
+    found = {}
     for entry in objects.list_objects(store, f"{path}/_versions"):
         stem, _, suffix = entry.path.rpartition("/")[2].partition(".")
         if suffix == "manifest" and stem.isdigit():
-            found.append(_MAX_VERSION - int(stem))
-    return tuple(sorted(found))
+            found[_MAX_VERSION - int(stem)] = entry.last_modified.timestamp()
+    return dict(sorted(found.items()))
 
 
 def trim_versions(store: Store, path: str, versions: Collection[int]) -> int:
@@ -193,12 +208,18 @@ def trim_versions(store: Store, path: str, versions: Collection[int]) -> int:
 
 def _read(store: Store, path: str, version: int | None) -> StoredImage:
     where = store.uri(path) if version is None else f"{store.uri(path)} (version {version})"
-    now = time.monotonic()
+    now = Moment()
     with translated("reading", where):
         # No shared session: what is newest must never come from a cache.
         dataset = lance.dataset(store.uri(path), version=version, storage_options=store.options)
         rows = dataset.to_table()
-    return StoredImage(path, int(dataset.version), rows, dataset, now)
+    return _stored(store, path, rows, dataset, now)
+
+
+def _stored(
+    store: Store, path: str, rows: pa.Table, dataset: LanceDataset, read_at: Moment
+) -> StoredImage:
+    return StoredImage(path, int(dataset.version), rows, dataset, read_at, store.place_of(path))
 
 
 def _version_path(path: str, version: int) -> str:

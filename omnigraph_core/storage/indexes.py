@@ -128,7 +128,8 @@ def stage_segments(
     given = list(segments)
     if not given:
         return None
-    return stage(table, "indexing", lambda: _create_operation(table, given, replaced_names))
+    dated = table.since(min(load_segment(content).begun_at for content in given))
+    return stage(dated, "indexing", lambda: _create_operation(table, given, replaced_names))
 
 
 def stage_drop_index(table: Table, name: str) -> Table | None:

@@ -7,7 +7,6 @@ grows by half or more each time, a row is rewritten O(log n) times and keeps its
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
@@ -18,6 +17,7 @@ from lance.dataset import LanceDataset, LanceOperation, Transaction
 from lance.fragment import write_fragments
 from lance.optimize import Compaction
 
+from omnigraph_core.clock import Moment
 from omnigraph_core.errors import InvariantBroken, ObjectNotFound
 from omnigraph_core.settings import MAX_LOG_FRAGMENTS
 from omnigraph_core.storage.create import try_create
@@ -44,13 +44,13 @@ trimmed: writing the next one would succeed and lose their rows."""
 class Log:
     """One version of a log, with the handle its successor is committed on.
 
-    `read_at` (monotonic) is when it was known to be the newest.
+    `read_at` is when it was known to be the newest.
     """
 
     store: Store
     path: str
     dataset: LanceDataset
-    read_at: float
+    read_at: Moment
 
     @property
     def uri(self) -> str:
@@ -75,7 +75,7 @@ class Log:
 
 def open_log(store: Store, path: str) -> Log | None:
     """The newest version of the log, or None if there is no log."""
-    now = time.monotonic()
+    now = Moment()
     try:
         with translated("opening a log", store.uri(path)):
             # No shared session: what is newest must never come from a cache.
@@ -87,7 +87,7 @@ def open_log(store: Store, path: str) -> Log | None:
 
 def create_log(store: Store, path: str, schema: pa.Schema) -> Log:
     """Make an empty log; the one that is there if another writer was first."""
-    now = time.monotonic()
+    now = Moment()
     dataset = try_create(store, path, schema, has_stable_row_ids=True)
     if dataset is not None:
         return Log(store, path, dataset, now)
@@ -99,7 +99,7 @@ def create_log(store: Store, path: str, schema: pa.Schema) -> Log:
 
 def refresh(log: Log) -> Log:
     """The newest version, given one known before: the same handle if nothing was appended."""
-    now = time.monotonic()
+    now = Moment()
     with translated("opening a log", log.uri):
         if log.dataset.latest_version == log.version:
             return Log(log.store, log.path, log.dataset, now)
@@ -137,8 +137,8 @@ def try_append(log: Log, rows: pa.Table) -> Log | None:
     """
     if not rows.schema.equals(log.schema):
         raise InvariantBroken(f"rows of {log.path} have the schema of the log")
-    now = time.monotonic()
-    if now - log.read_at > _MAX_HOLD:
+    now = Moment()
+    if log.read_at.age() > _MAX_HOLD:
         return None
     with translated("appending to a log", log.uri):
         new = write_fragments(

@@ -40,6 +40,7 @@ def put_if_absent(store: Store, path: str, content: bytes) -> bool:
         return False
     except LIBRARY_ERRORS as problem:
         raise storage_error(problem, "writing", store.uri(path)) from problem
+    store.sync()
     return True
 
 
@@ -47,6 +48,16 @@ def put(store: Store, path: str, content: bytes) -> None:
     """Write an object, replacing what is there."""
     with translated("writing", store.uri(path)):
         obstore.put(store.objects, path, content, use_multipart=False)
+    store.sync()
+
+
+def delete_once(store: Store, path: str) -> None:
+    """Remove an object with a single request, never repeated by the client."""
+    try:
+        obstore.delete(store.deletions, path)
+    except LIBRARY_ERRORS as problem:
+        if not is_missing(problem):
+            raise storage_error(problem, "deleting", store.uri(path)) from problem
 
 
 def try_get(store: Store, path: str) -> bytes | None:

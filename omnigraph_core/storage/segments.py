@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import pickle
 import re
+import time
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
@@ -118,6 +119,7 @@ class Segment:
     index: Index
     layout: str
     files: Mapping[int, tuple[str, ...]]
+    begun_at: float
 
 
 def build_segment(
@@ -128,6 +130,7 @@ def build_segment(
     Raises:
         InvariantBroken: the column is not there, or not of a type that kind of index can hold.
     """
+    begun_at = time.time()
     _check_column(table, request)
     build = _build_vectors if request.kind.is_vector else _build_values
     built = build(table, request, sorted(fragment_ids))
@@ -139,7 +142,7 @@ def build_segment(
         for fragment in current_fragments(table)
         if fragment.id in built.fragment_ids
     }
-    return pickle.dumps(Segment(built, layout(table), files))
+    return pickle.dumps(Segment(built, layout(table), files, begun_at))
 
 
 def load_segment(content: bytes) -> Segment:

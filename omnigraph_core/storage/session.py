@@ -54,6 +54,26 @@ class Store:
         if self.root.scheme is Scheme.LOCAL and settings.SYNC.read():
             os.sync()
 
+    def place_of(self, path: str) -> object:
+        """What tells a local directory from one made later at the same path; None elsewhere.
+
+        Raises:
+            ObjectNotFound: the directory is gone.
+        """
+        if self.root.scheme is not Scheme.LOCAL:
+            return None
+        with translated("looking for", self.uri(path)):
+            found = Path(self.uri(path)).stat()
+        return found.st_dev, found.st_ino
+
+    @cached_property
+    def deletions(self) -> LocalStore | S3Store:
+        """The same store for deletions that must not be repeated behind the caller's back: by then
+        something else may have the name."""
+        with translated("opening the store", self.root.text):
+            is_s3 = _is_s3(self.root)
+            return _s3_objects(self.root, max_retries=0) if is_s3 else self.objects
+
     @cached_property
     def objects(self) -> LocalStore | S3Store:
         """The store of small control objects; the root of a local one must exist."""
@@ -105,7 +125,7 @@ def _lance_options() -> dict[str, str]:
     }
 
 
-def _s3_objects(root: StoreUri) -> S3Store:
+def _s3_objects(root: StoreUri, max_retries: int = _MAX_RETRIES) -> S3Store:
     config: Any = {**_credentials(), "aws_virtual_hosted_style_request": _is_virtual_hosted()}
     return S3Store(
         root.bucket,
@@ -116,7 +136,7 @@ def _s3_objects(root: StoreUri) -> S3Store:
             "connect_timeout": timedelta(seconds=_CONNECT_SECONDS),
         },
         retry_config={
-            "max_retries": _MAX_RETRIES,
+            "max_retries": max_retries,
             "retry_timeout": timedelta(seconds=_RETRY_SECONDS),
         },
     )

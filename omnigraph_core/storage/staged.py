@@ -55,7 +55,7 @@ def stage_append(table: Table, data: Rows | StagedFragments) -> Table | None:
         fragments = _written(table, data)
         return LanceOperation.Append(fragments) if fragments else None
 
-    return try_stage(table, "appending", prepare)
+    return try_stage(_dated(table, data), "appending", prepare)
 
 
 def stage_upsert(table: Table, data: pa.Table, *, key: str = "id") -> Table | None:
@@ -134,7 +134,7 @@ def stage_overwrite(table: Table, data: Rows | StagedFragments) -> Table | None:
             return None
         return LanceOperation.Update(removed_fragment_ids=replaced, new_fragments=fragments)
 
-    return try_stage(table, "overwriting", prepare)
+    return try_stage(_dated(table, data), "overwriting", prepare)
 
 
 def stage_adopt(table: Table, source: Table, fragment_ids: Collection[int]) -> Table | None:
@@ -152,7 +152,12 @@ def stage_adopt(table: Table, source: Table, fragment_ids: Collection[int]) -> T
     adopted = _adoptable(table, source, fragment_ids)
     if not adopted:
         return None
-    return stage(table, "adopting fragments", lambda: LanceOperation.Append(adopted))
+    dated = table.since(source.staged_since)
+    return stage(dated, "adopting fragments", lambda: LanceOperation.Append(adopted))
+
+
+def _dated(table: Table, data: Rows | StagedFragments) -> Table:
+    return table.since(data.begun_at) if isinstance(data, StagedFragments) else table
 
 
 def _written(table: Table, data: Rows | StagedFragments) -> list[FragmentMetadata]:

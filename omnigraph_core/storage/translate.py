@@ -6,9 +6,8 @@ so the text decides: what is missing, what is full, what is forbidden, what may 
 
 from __future__ import annotations
 
-import contextlib
 import re
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pyarrow as pa
 from lance.commit import CommitConflictError
@@ -20,9 +19,6 @@ from obstore.exceptions import (
 )
 
 from omnigraph_core.errors import ObjectNotFound, StorageError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 LIBRARY_ERRORS: Final = (BaseError, OSError, ValueError, RuntimeError, pa.ArrowException)
 """Everything Lance, Arrow and obstore raise; wrap library calls only, never our own code."""
@@ -47,22 +43,39 @@ _DAMAGED: Final = re.compile(
     re.I,
 )
 _SOURCE_PLACE: Final = re.compile(r",?\s*/(?:[^,\s]*/)?rustc?/[^,\s]+:\d+:\d+")
+_PATHS: Final = re.compile(r"[^\s<>]*/[^\s<>]*")
 _DEBUG: Final = re.compile(r"\n\nDebug source:.*", re.S)
 
 
-@contextlib.contextmanager
-def translated(doing: str, where: str) -> Iterator[None]:
+class translated:
     """Raise library failures as StorageError or ObjectNotFound that say what was done where."""
-    try:
-        yield
-    except LIBRARY_ERRORS as problem:
-        raise storage_error(problem, doing, where) from problem
+
+    __slots__ = ("_doing", "_where")
+
+    def __init__(self, doing: str, where: str) -> None:
+        self._doing = doing
+        self._where = where
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, _: object
+    ) -> None:
+        if problem is not None and (isinstance(problem, LIBRARY_ERRORS) or is_panic(problem)):
+            raise storage_error(problem, self._doing, self._where) from problem
 
 
-def storage_error(problem: Exception, doing: str, where: str) -> StorageError:
+def is_panic(problem: BaseException) -> bool:
+    """Whether Rust code gave up, as on a damaged file: no `Exception`, and nobody exports it."""
+    return type(problem).__name__ == "PanicException"
+
+
+def storage_error(problem: BaseException, doing: str, where: str) -> StorageError:
     """The error of ours that a library failure stands for."""
-    reason = brief(problem)
-    message = f"{doing} failed at {where}: {reason}"
+    told = brief(problem)
+    message = f"{doing} failed at {where}: {told}"
+    reason = _PATHS.sub("", told)  # a directory may be called anything
     if isinstance(problem, AlreadyExistsError | CommitConflictError):
         return StorageError(message, hint="another writer was first; try again", retryable=True)
     if is_missing(problem):
@@ -70,29 +83,30 @@ def storage_error(problem: Exception, doing: str, where: str) -> StorageError:
             message,
             hint="the file is gone: check the address, or restore it from a copy of the graph",
         )
-    if isinstance(problem, PermissionDeniedError | UnauthenticatedError) or _FORBIDDEN.search(
-        reason
-    ):
-        return StorageError(message, hint="check permissions and credentials of this store")
+    is_forbidden = isinstance(problem, PermissionDeniedError | UnauthenticatedError)
+    if is_forbidden or _FORBIDDEN.search(reason):
+        hint = "check permissions and credentials of this store"
+        return StorageError(message, hint=hint, is_refused=True)
     if _FULL.search(reason):
-        return StorageError(message, hint="free some space and try again; nothing was published")
+        hint = "free some space and try again; nothing was published"
+        return StorageError(message, hint=hint, is_refused=True)
     if _UNREACHABLE.search(reason):
-        return StorageError(
-            message, hint="the store did not answer; check endpoint and network", retryable=True
-        )
-    if _DAMAGED.search(reason):
-        return StorageError(
-            message, hint="the file is damaged: restore it from a copy of the graph"
-        )
-    return StorageError(message)
+        hint = "the store did not answer; check endpoint and network"
+        return StorageError(message, hint=hint, retryable=True)
+    if is_panic(problem) or _DAMAGED.search(reason):
+        hint = "the file is damaged: restore it from a copy of the graph"
+        return StorageError(message, hint=hint)
+    return StorageError(message, hint="check the store, and try again")
 
 
-def is_missing(problem: Exception) -> bool:
+def is_missing(problem: BaseException) -> bool:
     """Whether a library failure says that something does not exist."""
-    return isinstance(problem, FileNotFoundError) or bool(_MISSING.search(brief(problem)))
+    if isinstance(problem, FileNotFoundError):
+        return True
+    return bool(_MISSING.search(_PATHS.sub("", brief(problem))))
 
 
-def brief(problem: Exception) -> str:
+def brief(problem: BaseException) -> str:
     """The library's text without its source positions and debug dump."""
     text = _SOURCE_PLACE.sub("", _DEBUG.sub("", str(problem)))
     return " ".join(text.split()) or type(problem).__name__

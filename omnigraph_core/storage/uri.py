@@ -16,6 +16,8 @@ from urllib.parse import unquote, urlsplit
 from omnigraph_core.errors import ConfigError
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_AMBIGUOUS: Final = re.compile(r"[%#?\x00-\x1f\x7f]")
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 _SUPPORTED: Final = "give a local path, file:///path or s3://bucket/prefix"
 
 
@@ -77,6 +79,12 @@ def _s3(text: str) -> StoreUri:
     segments = [segment for segment in prefix.split("/") if segment]
     if not bucket or any(segment in (".", "..") for segment in segments):
         raise ConfigError(f"{text} names no bucket and prefix", hint=_SUPPORTED)
+    if found := _AMBIGUOUS.search(text):
+        # The libraries below read these differently: two halves of a graph at two prefixes.
+        raise ConfigError(
+            f"{text!r} holds {found[0]!r}",
+            hint="choose a prefix without % # ? and control characters",
+        )
     return StoreUri("/".join((f"s3://{bucket}", *segments)), Scheme.S3)
 
 
@@ -89,6 +97,6 @@ def _file_path(text: str) -> str:
 
 
 def _local(path: str) -> StoreUri:
-    if not path.strip() or "\0" in path:
+    if not path.strip() or _CONTROL.search(path):
         raise ConfigError(f"{path!r} is no path", hint=_SUPPORTED)
     return StoreUri(str(Path(path).absolute().resolve()), Scheme.LOCAL)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -263,6 +264,10 @@ def test_a_tag_on_a_deleted_branch_keeps_that_version(og: Omnigraph, tagged: int
     for _ in range(2):
         clean_up(og, keep=1)
         assert ids(og, og.snapshot_of(ReadTarget(tag="kept"))) == [str(tagged)]
+        for number, commit in made.items():  # whole or gone
+            with contextlib.suppress(SnapshotNotFound):
+                found = og.snapshot_of(ReadTarget(snapshot_id=commit.graph_commit_id))
+                assert ids(og, found) == [str(number)]
         og.branch_create("again", source=ReadTarget(tag="kept"))
         assert ids(og, og.snapshot("again")) == [str(tagged)]
         og.branch_delete("again")

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import lance
 import pyarrow as pa
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -235,9 +235,16 @@ class Histories(RuleBasedStateMachine):
         Omnigraph.open(str(self.root)).cleanup(keep=keep, older_than=age)
         there = self.check_contents()
         assert must <= there, f"gone: {must - there}"
-        extra = there - must - self.forks
+        extra = there - must - self.forks - self.last_of_deleted()
         assert extra == set(), f"still there: {extra}"
         self.recorded = {key: item for key, item in self.recorded.items() if key in there}
+
+    def last_of_deleted(self) -> set[Version]:
+        """The newest version of a catalog goes with the catalog, not before."""
+        return {max(key for key in self.recorded if key[0] == own) for own in self.deleted_known()}
+
+    def deleted_known(self) -> set[str]:
+        return self.deleted.keys() & {own for own, _ in self.recorded}
 
     def required(self, keep: int | None, older_than: float | None, now: float) -> set[Version]:
         """The versions that the rules name, fork points left out."""
@@ -322,5 +329,7 @@ def used_of(location: Path, versions: set[int]) -> set[str]:
 
 
 def test_cleanup_keeps_what_it_must_and_takes_the_rest() -> None:
-    profile = settings(max_examples=25, stateful_step_count=20)
+    # Shrinking takes minutes on real tables; the steps of a failing history are told as they are.
+    phases = [Phase.explicit, Phase.reuse, Phase.generate]
+    profile = settings(max_examples=25, stateful_step_count=20, phases=phases)
     run_state_machine_as_test(Histories, settings=profile)

@@ -69,9 +69,7 @@ def holds(ids: Sequence[str]) -> pa.Table:
 
 def update(table_key: str, table: Table, operation: TableOperation) -> UpdateTable:
     """The change that publishes a staged version."""
-    return UpdateTable(
-        table_key, table.physical_version, table.count_rows(), table.count_fragments(), operation
-    )
+    return UpdateTable.of(table_key, table, operation)
 
 
 def publish(

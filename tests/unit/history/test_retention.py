@@ -16,9 +16,11 @@ HOUR = 3600.0
 NOW = 100 * HOUR
 
 
-def version(number: int, hours_old: float | None) -> Version:
-    moment = None if hours_old is None else round((NOW - hours_old * HOUR) * 1_000_000)
-    return Version(number, moment)
+def version(number: int, hours_old: float | None, written: float | None = None) -> Version:
+    """A version that says it is so old; by the store's clock it is as old, or as `written` says."""
+    moment = None if hours_old is None else NOW - hours_old * HOUR
+    age = written if written is not None else hours_old or 0.0
+    return Version(number, moment, NOW - age * HOUR)
 
 
 def hourly(count: int) -> list[Version]:
@@ -69,9 +71,18 @@ def test_grace_counts_from_when_a_version_was_superseded() -> None:
 
 
 def test_what_cannot_be_dated_is_not_old() -> None:
-    versions = [version(1, 9), version(2, None), version(3, 7), version(4, 6)]
-    assert kept(versions, policy(older_than_hours=1)) == [1, 2, 4]
-    assert kept(versions, policy(keep=1)) == [1, 4], "what 2 superseded cannot be dated either"
+    versions = [version(1, 9), version(2, None, written=8), version(3, 7), version(4, 6)]
+    assert kept(versions, policy(older_than_hours=1)) == [2, 4]
+    assert kept(versions, policy(keep=1)) == [4]
+
+
+def test_the_grace_is_measured_by_the_clock_of_the_store() -> None:
+    """A writer three days behind has just superseded 1; one a year ahead supersedes nothing for
+    longer."""
+    behind = [version(1, 90, written=9), version(2, 80, written=0.1), version(3, 80, written=0.1)]
+    assert kept(behind, policy(keep=1, grace_hours=1)) == [1, 2, 3]
+    ahead = [version(1, -9000, written=9), version(2, -9000, written=8), version(3, 7)]
+    assert kept(ahead, policy(older_than_hours=2)) == [3]
 
 
 def test_nothing_to_choose_from() -> None:

@@ -134,8 +134,9 @@ def test_what_is_not_known_is_told_as_it_is() -> None:
     found = told(RuntimeError("LanceError(Index): something else"))
     assert (found.message, found.hint) == (
         f"reading failed at {WHERE}: LanceError(Index): something else",
-        None,
+        "check the store, and try again",
     )
+    assert not found.is_refused
     assert not found.retryable
 
 
