@@ -32,14 +32,7 @@ def deepen(og: Omnigraph, depth: int, branch: str = "main") -> None:
 def republish(og: Omnigraph, branch: str = "main") -> GraphCommit:
     """Publish a table once more as it is: a commit that stages nothing."""
     snapshot = og.snapshot(branch)
-    entry = snapshot.table(BIN)
-    change = UpdateTable(
-        BIN,
-        entry.physical_version,
-        entry.row_count,
-        entry.fragment_count,
-        TableOperation.COMPACTION,
-    )
+    change = UpdateTable.of(BIN, og.table(snapshot, BIN), TableOperation.COMPACTION)
     requirements = requirements_of(snapshot, touched=[BIN])
     return og.commit([change], requirements, branch=branch, actor="benchmark")
 

@@ -69,6 +69,12 @@ class GraphContext:
         state = None if ref is None else self._heads.get(ref.incarnation)
         return self.head(branch) if ref is None or state is None else (ref, state)
 
+    def forget(self, ref: BranchRef) -> None:
+        """Drop what is known of a branch."""
+        with self._lock:
+            self._refs.pop(ref.branch, None)
+            self._heads.pop(ref.incarnation, None)
+
     def table(self, location: str, physical_version: int) -> Table:
         """A table at a version; the same handle for the same version.
 

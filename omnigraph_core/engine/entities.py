@@ -6,7 +6,6 @@ import base64
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from omnigraph_core import values
 
@@ -16,7 +15,8 @@ if TYPE_CHECKING:
 
 def find_entity(table: Table, id: str) -> dict[str, object] | None:
     """The row of that id, or None."""
-    rows = table.read(where=pc.field("id") == id)
+    # Lance translates no Arrow expression on a table that has unsigned columns.
+    rows = table.read(where="`id` = '" + id.replace("'", "''") + "'")
     if rows.num_rows == 0:
         return None
     return {name: _json(column[0]) for name, column in zip(rows.column_names, rows, strict=True)}

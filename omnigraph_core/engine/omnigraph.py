@@ -12,6 +12,7 @@ from omnigraph_core.engine import branching, entities, protection, runs
 from omnigraph_core.engine.cleanup import cleanup
 from omnigraph_core.engine.lifecycle import init_graph, open_graph
 from omnigraph_core.engine.optimize import optimize
+from omnigraph_core.errors import OmnigraphError
 from omnigraph_core.history import door, refs
 from omnigraph_core.history.retention import retention
 from omnigraph_core.history.runs import RunRegistry
@@ -159,7 +160,11 @@ class Omnigraph:
         draft = CommitDraft(
             tuple(changes), wanted, operation, actor=actor, commit_id=commit_id or new_ulid()
         )
-        published = door.commit(self._context.commits, ref, draft, base=state)
+        try:
+            published = door.commit(self._context.commits, ref, draft, base=state)
+        except OmnigraphError:
+            self._context.forget(ref)  # whatever went wrong, the next call looks anew
+            raise
         self._context.remember(published)
         return published.snapshot.commit
 

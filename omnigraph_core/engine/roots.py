@@ -51,8 +51,6 @@ class CatalogRoots:
     def without(self, protected: Iterable[int]) -> CatalogRoots:
         """The same with versions moved to the kept ones."""
         found = self.doomed & frozenset(protected)
-        if self.is_dead and found:  # the newest version of a catalog goes with the catalog only
-            found |= {max(self.doomed)}
         return replace(self, kept=self.kept | found, doomed=self.doomed - found)
 
 
@@ -211,7 +209,8 @@ def _keep_all(context: GraphContext, ref: BranchRef) -> CatalogRoots:
 
 def _with_newest(plan: CatalogRoots) -> CatalogRoots:
     """Lance never removes the newest version: of a catalog that stays, its files stay too."""
-    return plan.without([max(plan.doomed)]) if plan.is_dead and plan.kept and plan.doomed else plan
+    newest = max(plan.kept | plan.doomed, default=0)
+    return plan.without([newest]) if plan.is_dead and plan.kept else plan
 
 
 def pins(context: GraphContext, plans: Iterable[CatalogRoots]) -> dict[Pin, str]:

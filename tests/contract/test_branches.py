@@ -11,6 +11,7 @@ from omnigraph_core.errors import (
     BranchNotFound,
     CommitNotFound,
     ConfigError,
+    ConflictError,
     PreconditionFailed,
     TagNotFound,
 )
@@ -200,14 +201,18 @@ def test_a_branch_made_again_is_another_one(og: Omnigraph) -> None:
         publish(og, stale, {PART: staged}, TableOperation.APPEND)
     new = other.branch_create("review")
     assert new.incarnation != old.incarnation
-    with pytest.raises(PreconditionFailed) as caught:
+    with pytest.raises((BranchNotFound, ConflictError)):
         publish(og, stale, {PART: staged}, TableOperation.APPEND)
+    with pytest.raises(PreconditionFailed) as caught:
+        publish(other, stale, {PART: staged}, TableOperation.APPEND)
     assert caught.value.details() == {
         "member": "branch",
         "expected": old.incarnation,
         "actual": new.incarnation,
     }
-    assert ids(og, og.snapshot("review")) == []
+    assert ids(og, og.snapshot("review")) == ids(other, other.snapshot("review")) == []
+    append_pair(og, ["new"], "review")
+    assert ids(other, other.snapshot("review")) == ["new"]
 
 
 @pytest.mark.parametrize("is_made_again", [False, True])

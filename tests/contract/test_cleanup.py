@@ -204,7 +204,16 @@ def test_nothing_is_promised_that_a_running_cleanup_takes(og: Omnigraph) -> None
         og.branch_create("x", source=ReadTarget(snapshot_id=old.commit.graph_commit_id))
     assert (og.tag_list(), og.branch_list()) == ((), ("main",))
     assert og.tag_create("v1").manifest_version == 2, "the others can be"
-    refs.put_cleanup(open_store(og.uri), CleanupIntent("running", 0, 1, {"main": (1,)}))
+    refs.delete_cleanup(open_store(og.uri), intent.id)
+    assert og.tag_create("v0", ReadTarget(snapshot_id=old.commit.graph_commit_id))
+
+
+def test_the_announcement_of_a_killed_cleanup_goes_when_it_is_old(og: Omnigraph) -> None:
+    replace_parts(og, ["a"])
+    refs.put_cleanup(open_store(og.uri), CleanupIntent("killed", 0, 1, {"main": (1,)}))
+    clean_up(og, keep=9)
+    assert refs.list_cleanups(open_store(og.uri)) == ()
+    old = og.snapshot_at_version(1)
     assert og.tag_create("v0", ReadTarget(snapshot_id=old.commit.graph_commit_id))
 
 

@@ -19,7 +19,7 @@ from omnigraph_core.errors import (
     VersionConflict,
 )
 from omnigraph_core.ids import new_ulid
-from omnigraph_core.manifest.changes import RegisterTable, TombstoneTable, UpdateTable
+from omnigraph_core.manifest.changes import AdoptTable, RegisterTable, TombstoneTable, UpdateTable
 from omnigraph_core.manifest.image import TableOperation
 from omnigraph_core.manifest.requirements import (
     BranchIs,
@@ -42,7 +42,6 @@ from tests.support.graphs import (
     append_parts,
     content,
     ids,
-    publish,
     rows_of,
     touch,
     update,
@@ -144,7 +143,7 @@ def test_without_changes_only_requirements_are_checked(og: Omnigraph) -> None:
     append_pair(og, ["a"])
     before = og.snapshot()
     assert og.commit([], requirements_of(before, touched=[PART])) == before.commit
-    assert og.commit([]) == before.commit
+    assert og.commit([], []) == before.commit
     with pytest.raises(VersionConflict):
         og.commit([], [TableAt(PART, 1)])
     assert og.snapshot() == before
@@ -276,18 +275,38 @@ def test_every_failing_requirement_is_told(og: Omnigraph) -> None:
 def test_a_commit_says_what_it_replaces(og: Omnigraph) -> None:
     """Without, it could undo what others have done."""
     change = staged(og, PART, "x")
-    young = StagedWithin(og.snapshot().read_at, 60)
-    for wanted in ([], [TableAt(BIN, 1), young], [TableAt(PART, 1)], [young]):
-        with pytest.raises(InvariantBroken, match="a commit"):
+    for wanted in ([], [TableAt(BIN, 1)], [TableUnchanged(PART, 1)]):
+        with pytest.raises(InvariantBroken, match="a commit requires a version"):
             og.commit([change], wanted)
+    for field in ("base_physical_version", "staged_since"):
+        with pytest.raises(InvariantBroken, match="a change says"):
+            og.commit([dataclasses.replace(change, **{field: None})], needs(og))
     assert og.snapshot().manifest_version == 1
-    assert og.commit([change], [TableAt(PART, 1), young]).manifest_version == 2
+    assert og.commit([change], [TableAt(PART, 1)]).manifest_version == 2
+
+
+def test_what_was_staged_on_another_version_is_refused(og: Omnigraph) -> None:
+    """The requirements are of the current version, the work is not: it would undo a commit."""
+    late = staged(og, PART, "late")
+    append_parts(og, ["first"])
+    with pytest.raises(PreconditionFailed, match=f"the base of {PART}"):
+        og.commit([late], needs(og))
+    assert ids(og, og.snapshot()) == ["first"]
+
+
+def test_work_older_than_the_lease_is_refused(og: Omnigraph) -> None:
+    """Whatever the requirements say: its files may be swept."""
+    change = staged(og, PART, "slow")
+    assert change.staged_since is not None
+    for since in (change.staged_since - 21_601, change.staged_since + 21_700):
+        with pytest.raises(PreconditionFailed, match=f"the age of {PART}"):
+            og.commit([dataclasses.replace(change, staged_since=since)], needs(og))
+    assert og.snapshot().manifest_version == 1
 
 
 def test_changes_that_cannot_be(og: Omnigraph) -> None:
     before = og.snapshot()
-    entry = before.table(PART)
-    again = RegisterTable(PART, entry.location, entry.physical_version, 0, 0)
+    again = RegisterTable.of(PART, og.table(before, PART))
     unknown = dataclasses.replace(staged(og, PART, "x"), table_key="node:Nope")
     with pytest.raises(AlreadyExists, match=f"`{PART}`"):
         og.commit([again], needs(og))
@@ -305,13 +324,12 @@ def test_changes_that_cannot_be(og: Omnigraph) -> None:
 def test_a_removed_table_comes_back_with_higher_numbers(og: Omnigraph) -> None:
     append_pair(og, ["a"])
     with_holds = og.snapshot()
-    entry = with_holds.table(HOLDS)
     og.commit([TombstoneTable(HOLDS)], needs(og, HOLDS))
     assert HOLDS not in og.snapshot().tables
     with pytest.raises(TableNotFound, match="edge:Holds"):
         og.table(og.snapshot(), HOLDS)
     assert ids(og, with_holds, HOLDS) == ["a"]
-    back = RegisterTable(HOLDS, entry.location, entry.physical_version, 1, 1)
+    back = RegisterTable.of(HOLDS, og.table(with_holds, HOLDS))
     og.commit([back], needs(og, HOLDS))
     assert og.snapshot().table(HOLDS).table_version == 4
     assert content(og, og.snapshot()) == content(og, with_holds)
@@ -330,6 +348,8 @@ def test_a_published_version_may_be_published_again(og: Omnigraph) -> None:
     old = og.snapshot()
     append_parts(og, ["b"])
     now = og.snapshot()
-    publish(og, now, {PART: og.table(old, PART)}, TableOperation.OVERWRITE)
+    change = AdoptTable(old.table(PART), staged_since=old.read_at)
+    og.commit([change], requirements_of(now, touched=[PART]))
     assert ids(og, og.snapshot()) == ["a"]
+    assert og.snapshot().table(PART).table_version == 4
     assert ids(og, now) == ["a", "b"]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from omnigraph_core.clock import Moment
 from omnigraph_core.manifest.snapshot import Snapshot
 from omnigraph_core.settings import PUBLISH_LEASE
 
@@ -50,11 +51,12 @@ class Clock:
         self._root = root
         self._ahead_ns = 0
         self._seen: set[Path] = set()
-        real, monotonic = time.time_ns, time.monotonic
+        real, elapsed = time.time_ns, time.clock_gettime
         patch.setattr(time, "time_ns", lambda: real() + self._ahead_ns)
         patch.setattr(time, "time", lambda: (real() + self._ahead_ns) / 1e9)
-        patch.setattr(time, "monotonic", lambda: monotonic() + self._ahead_ns / 1e9)
-        patch.setattr(Snapshot, "__init__", _dated_by_this_clock(Snapshot.__init__))
+        patch.setattr(time, "clock_gettime", lambda kind: elapsed(kind) + self._ahead_ns / 1e9)
+        for kind, field in ((Snapshot, "read_at"), (Moment, "wall")):
+            patch.setattr(kind, "__init__", _dated_by_this_clock(kind.__init__, field))
 
     def advance(self, by: timedelta) -> None:
         """Later. Files written so far keep the time they were written at."""
@@ -70,10 +72,10 @@ class Clock:
                 os.utime(path, ns=(now, now))
 
 
-def _dated_by_this_clock(init: Callable[..., None]) -> Callable[..., None]:
+def _dated_by_this_clock(init: Callable[..., None], field: str) -> Callable[..., None]:
     """The default of a field holds on to the clock it was declared with."""
 
-    def dated(self: Snapshot, *args: Any, **given: Any) -> None:
-        init(self, *args, **{"read_at": time.time(), **given})
+    def dated(self: object, *args: Any, **given: Any) -> None:
+        init(self, *args, **{field: time.time(), **given})
 
     return dated

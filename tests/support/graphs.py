@@ -140,8 +140,5 @@ def append(og: Omnigraph, key: str, ids: Sequence[str], branch: str = "main") ->
 def touch(og: Omnigraph, key: str = BIN, branch: str = "main") -> GraphCommit:
     """The quickest commit: the version a table has is published again."""
     snapshot = og.snapshot(branch)
-    entry = snapshot.table(key)
-    change = UpdateTable(
-        key, entry.physical_version, entry.row_count, entry.fragment_count, TableOperation.INDEX
-    )
+    change = update(key, og.table(snapshot, key), TableOperation.INDEX)
     return og.commit([change], requirements_of(snapshot, touched=[key]), branch=branch)

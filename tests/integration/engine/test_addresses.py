@@ -58,7 +58,7 @@ def test_odd_names_of_directories(tmp_path: Path, name: str) -> None:
     assert [path.name for path in (tmp_path / name).iterdir()] == ["graph"]
 
 
-@pytest.mark.parametrize("prefix", ["a b", "50%25", "ü", "it's", "a:b+c", "deep/er"])
+@pytest.mark.parametrize("prefix", ["a b", "ü", "it's", "a:b+c", "deep/er"])
 def test_odd_prefixes_in_a_bucket(s3_root: str, prefix: str) -> None:
     work_with(f"{s3_root}/{prefix}")
     with pytest.raises(GraphNotFound):

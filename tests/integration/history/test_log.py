@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from omnigraph_core.clock import Moment
 from omnigraph_core.errors import InvariantBroken, PublishContention, StorageError
 from omnigraph_core.failpoints import arm
 from omnigraph_core.history import appends
@@ -120,7 +121,8 @@ def test_rows_of_another_shape_are_refused(local: Store) -> None:
 def test_a_handle_held_too_long_is_not_appended_to(local: Store) -> None:
     """Versions after it could have been trimmed: the append would hide their rows."""
     log = create_log(local, "parts.lance", SCHEMA)
-    old = dataclasses.replace(log, read_at=log.read_at - 3600)
+    read_at = Moment(log.read_at.wall - 3600, log.read_at.elapsed)
+    old = dataclasses.replace(log, read_at=read_at)
     assert try_append(old, rows(1)) is None
     assert numbers_in(grown(refresh(old), 1)) == [1]
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import time
 from typing import TYPE_CHECKING
 
 import pytest
 
+from omnigraph_core.clock import Moment
 from omnigraph_core.errors import (
     CommitOutcomeUnknown,
     ObjectNotFound,
@@ -16,9 +18,14 @@ from omnigraph_core.errors import (
     VersionConflict,
 )
 from omnigraph_core.failpoints import arm
-from omnigraph_core.manifest.catalog import Catalog, create_main_catalog, load_latest, load_version
-from omnigraph_core.manifest.changes import UpdateTable
-from omnigraph_core.manifest.image import TableOperation
+from omnigraph_core.manifest.catalog import (
+    Catalog,
+    CatalogState,
+    create_main_catalog,
+    load_latest,
+    load_version,
+)
+from omnigraph_core.manifest.changes import AdoptTable
 from omnigraph_core.manifest.publisher import CommitDraft, publish
 from omnigraph_core.manifest.requirements import StagedWithin, TableAt
 from omnigraph_core.settings import PUBLISHER_RETRY_BUDGET, RECENT_COMMITS
@@ -50,7 +57,8 @@ def draft(
     *requirements: Requirement | Meanwhile, rows: int = 1, lease: float = 3600.0
 ) -> CommitDraft:
     """The next version of the table, whichever it has."""
-    change = UpdateTable(PART, 2**63 + rows, rows, 1, TableOperation.APPEND)
+    staged = entry(PART, physical_version=2**63 + rows, row_count=rows)
+    change = AdoptTable(staged, staged_since=time.time())
     return CommitDraft(
         (change,), (AnyVersion(PART, 0), StagedWithin(time.time(), lease), *requirements)
     )
@@ -80,7 +88,7 @@ def fail_commits(
         if is_first:
             is_first.pop()
             meanwhile()
-        raise StorageError("the store said no", retryable=is_retryable)
+        raise StorageError("no", retryable=is_retryable, is_refused=not is_retryable)
 
     monkeypatch.setattr(images, "try_commit", fail)
 
@@ -130,16 +138,14 @@ def test_a_base_that_was_overtaken_is_read_again(catalog: Catalog) -> None:
     assert rows_by_version(catalog)[1:] == [1, 3]
 
 
-def test_a_base_older_than_the_lease_is_read_again(
-    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_base_older_than_the_lease_is_read_again(catalog: Catalog) -> None:
     """Its successors may be written and trimmed: the next number would be free again."""
     base = load_latest(catalog)
     for rows in (1, 2, 3):
         publish(catalog, draft(rows=rows))
     images.trim_versions(catalog.store, catalog.path, [1, 2, 3])
-    real = time.monotonic()
-    monkeypatch.setattr(time, "monotonic", lambda: real + 7 * 3600)
+    asleep = Moment(base.stored.read_at.wall, base.stored.read_at.elapsed - 7 * 3600)
+    base = CatalogState(base.snapshot, dataclasses.replace(base.stored, read_at=asleep))
     assert publish(catalog, draft(rows=4), base=base).snapshot.manifest_version == 5
     assert load_latest(catalog).snapshot.table(PART).row_count == 4
 
@@ -219,7 +225,7 @@ def test_a_request_that_never_arrived_and_whose_place_is_taken(
 
 def test_a_refusal_is_told_as_it_is(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
     fail_commits(monkeypatch, times=1, is_retryable=False)
-    with pytest.raises(StorageError, match="the store said no"):
+    with pytest.raises(StorageError, match="no"):
         publish(catalog, draft())
     assert load_latest(catalog).snapshot.manifest_version == 1
 
