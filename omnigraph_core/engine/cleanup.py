@@ -97,7 +97,7 @@ def cleanup(context: GraphContext, policy: Retention, *, is_preview: bool) -> Cl
     """
     started = time.time()
     listed = _list_tables(context)
-    plans = plan_catalogs(context, policy)
+    plans = plan_catalogs(context, policy, is_preview=is_preview)
     if is_preview:
         plans = protect(context, plans)
     else:

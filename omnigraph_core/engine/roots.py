@@ -22,7 +22,7 @@ from omnigraph_core.manifest.layout import branch_manifest_path
 from omnigraph_core.storage.image import has_version, list_versions
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from omnigraph_core.engine.context import GraphContext
     from omnigraph_core.history.retention import Retention
@@ -60,20 +60,27 @@ class _Head:
     state: CatalogState
 
 
-def plan_catalogs(context: GraphContext, policy: Retention) -> tuple[CatalogRoots, ...]:
+def plan_catalogs(
+    context: GraphContext, policy: Retention, *, is_preview: bool
+) -> tuple[CatalogRoots, ...]:
     """Decide for every branch, live or deleted.
 
-    The commit log is caught up first: once versions are gone nothing else knows their commits.
+    Unless it is a preview, the commit log is caught up first: once versions are gone nothing else
+    knows their commits.
     """
     now = time.time()
     live, dead = _all_refs(context, deleted_before=now - policy.grace)
     with ThreadPoolExecutor(_PARALLEL) as pool:
         states = pool.map(lambda ref: load_latest(catalog_of(context.store, ref)), live)
         heads = [_Head(ref, state) for ref, state in zip(live, states, strict=True)]
-    for head in heads:
-        context.commits.catch_up(head.ref, head.state)
-    _catch_up_dead(context, dead)
-    commits = context.commits.log.commits()
+    missing = [
+        commit
+        for head in (*heads, *_dead_heads(context, dead))
+        for commit in context.commits.missing(head.ref, head.state)
+    ]
+    if not is_preview:
+        context.commits.log.record(missing)
+    commits = (*context.commits.log.commits(), *(missing if is_preview else ()))
     bases = _merge_bases(heads, commits)
     moments: dict[str, dict[int, float]] = {}
     for commit in commits:
@@ -100,13 +107,12 @@ def _all_refs(
     return (*live, *recent), tuple(dead)
 
 
-def _catch_up_dead(context: GraphContext, dead: Iterable[BranchRef]) -> None:
+def _dead_heads(context: GraphContext, dead: Iterable[BranchRef]) -> Iterator[_Head]:
     for ref in dead:
         try:
-            state = load_latest(catalog_of(context.store, ref))
+            yield _Head(ref, load_latest(catalog_of(context.store, ref)))
         except ObjectNotFound:
             continue  # an earlier cleanup was killed while it removed this one
-        context.commits.catch_up(ref, state)
 
 
 def _plan_dead(context: GraphContext, ref: BranchRef) -> CatalogRoots:

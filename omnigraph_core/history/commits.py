@@ -39,7 +39,7 @@ class CommitGraph:
 
     def catch_up(self, ref: BranchRef, state: CatalogState) -> None:
         """Append to the log what it lacks of a branch's own commits up to a state."""
-        self.log.record(self._missing(ref, state))
+        self.log.record(self.missing(ref, state))
 
     def of_branch(self, ref: BranchRef, state: CatalogState) -> dict[str, GraphCommit]:
         """Every commit known that a branch contains, and maybe others, by id."""
@@ -79,20 +79,20 @@ class CommitGraph:
 
     def _unrecorded(self, ref: BranchRef) -> tuple[GraphCommit, ...]:
         try:
-            return self._missing(ref, load_latest(catalog_of(self.store, ref)))
+            return self.missing(ref, load_latest(catalog_of(self.store, ref)))
         except ObjectNotFound:
             return ()  # its catalog is lost, or cleanup has just taken it
 
     def _missing_of_lineage(self, ref: BranchRef, state: CatalogState) -> tuple[GraphCommit, ...]:
         """What the log lacks of a branch and of those it was forked from, each up to its fork."""
-        found = [*self._missing(ref, state)]
+        found = [*self.missing(ref, state)]
         fork = ref.forked_from
         while fork is not None:
             source = self._ref_of(fork)
             if self.log.known_version(fork.incarnation) < fork.manifest_version:
                 at_fork = try_load_version(catalog_of(self.store, source), fork.manifest_version)
                 if at_fork is not None:  # otherwise trimmed, and recorded before that
-                    found += self._missing(source, at_fork)
+                    found += self.missing(source, at_fork)
             fork = source.forked_from
         return tuple(found)
 
@@ -108,7 +108,7 @@ class CommitGraph:
         path = branch_manifest_path(fork.incarnation)
         return BranchRef(fork.branch, fork.incarnation, path, None, 0, None)
 
-    def _missing(self, ref: BranchRef, state: CatalogState) -> tuple[GraphCommit, ...]:
+    def missing(self, ref: BranchRef, state: CatalogState) -> tuple[GraphCommit, ...]:
         """The branch's own commits the log lacks, oldest first."""
         recorded = self.log.known_version(ref.incarnation)
         found: dict[int, GraphCommit] = {}
