@@ -43,7 +43,7 @@ class StoredImage:
     """One version of an image, with the handle its successor is committed on.
 
     `read_at` is when it was known to be the newest: a successor must be written before old versions
-    can have been trimmed away. `place` tells the directory from another one made there later.
+    can have been trimmed away. `identity` tells this version from one of a graph made there later.
     """
 
     path: str
@@ -51,7 +51,7 @@ class StoredImage:
     rows: pa.Table
     dataset: LanceDataset
     read_at: Moment
-    place: object
+    identity: object
 
 
 def create_image(store: Store, path: str, rows: pa.Table) -> StoredImage:
@@ -141,7 +141,7 @@ def write_next(store: Store, base: StoredImage, rows: pa.Table) -> PendingImage:
     Raises:
         StorageError: the store failed, or the directory is gone or another one by now.
     """
-    if store.place_of(base.path) != base.place:
+    if store.identity_of(_version_path(base.path, base.version)) != base.identity:
         raise StorageError(
             f"{store.uri(base.path)} was removed or replaced while it was open",
             hint="open the graph again",
@@ -213,13 +213,20 @@ def _read(store: Store, path: str, version: int | None) -> StoredImage:
         # No shared session: what is newest must never come from a cache.
         dataset = lance.dataset(store.uri(path), version=version, storage_options=store.options)
         rows = dataset.to_table()
+    if dataset.version < 1:
+        raise StorageError(
+            f"reading failed at {where}: the file of its newest version is damaged",
+            hint="restore it from a copy of the graph",
+        )
     return _stored(store, path, rows, dataset, now)
 
 
 def _stored(
     store: Store, path: str, rows: pa.Table, dataset: LanceDataset, read_at: Moment
 ) -> StoredImage:
-    return StoredImage(path, int(dataset.version), rows, dataset, read_at, store.place_of(path))
+    version = int(dataset.version)
+    identity = store.identity_of(_version_path(path, version))
+    return StoredImage(path, version, rows, dataset, read_at, identity)
 
 
 def _version_path(path: str, version: int) -> str:

@@ -54,17 +54,16 @@ class Store:
         if self.root.scheme is Scheme.LOCAL and settings.SYNC.read():
             os.sync()
 
-    def place_of(self, path: str) -> object:
-        """What tells a local directory from one made later at the same path; None elsewhere.
+    def identity_of(self, path: str) -> object:
+        """What tells a small local file from one made later at the same path; None elsewhere.
 
         Raises:
-            ObjectNotFound: the directory is gone.
+            ObjectNotFound: the file is gone.
         """
         if self.root.scheme is not Scheme.LOCAL:
             return None
         with translated("looking for", self.uri(path)):
-            found = Path(self.uri(path)).stat()
-        return found.st_dev, found.st_ino
+            return hash(Path(self.uri(path)).read_bytes())
 
     @cached_property
     def deletions(self) -> LocalStore | S3Store:

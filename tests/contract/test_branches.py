@@ -141,15 +141,15 @@ def test_a_name_is_taken_once(og: Omnigraph) -> None:
 
 
 def test_unknown_sources(og: Omnigraph) -> None:
-    og.branch_create("review")
-    with pytest.raises(BranchNotFound, match="no branch `reviw`") as caught:
-        og.branch_create("x", source="reviw")
-    assert "review" in str(caught.value.hint)
+    og.branch_create("model")
+    with pytest.raises(BranchNotFound, match="no branch `modle`") as caught:
+        og.branch_create("x", source="modle")
+    assert "model" in str(caught.value.hint)
     with pytest.raises(CommitNotFound):
         og.branch_create("x", source=ReadTarget(snapshot_id="01ARZ3NDEKTSV4RRFFQ69G5FAV"))
     with pytest.raises(TagNotFound):
         og.branch_create("x", source=ReadTarget(tag="v1"))
-    assert og.branch_list() == ("main", "review")
+    assert og.branch_list() == ("main", "model")
 
 
 def test_what_cannot_be_deleted(og: Omnigraph) -> None:
@@ -158,9 +158,8 @@ def test_what_cannot_be_deleted(og: Omnigraph) -> None:
     run = og.begin_run("two")
     with pytest.raises(ConfigError, match="`main` cannot be deleted"):
         og.branch_delete("main")
-    with pytest.raises(BranchNotFound, match="no branch `onw`") as missing:
-        og.branch_delete("onw")
-    assert "one" in str(missing.value.hint)
+    with pytest.raises(BranchNotFound, match="no branch `nope`"):
+        og.branch_delete("nope")
     with pytest.raises(BranchInUse, match="`one` is the source of `two`"):
         og.branch_delete("one")
     with pytest.raises(BranchInUse, match=run.run_id):

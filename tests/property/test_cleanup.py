@@ -113,9 +113,9 @@ class Histories(RuleBasedStateMachine):
         self.wait(30)
 
     def handle(self) -> Omnigraph:
-        """They take turns, so each knows heads that the other has moved."""
+        """One does most of the work, so the other knows heads that are long superseded."""
         self.count += 1
-        return self.handles[self.count % 2]
+        return self.handles[self.count % 4 == 0]
 
     def record(self, branch: str) -> None:
         og = self.handles[0]
@@ -331,5 +331,5 @@ def used_of(location: Path, versions: set[int]) -> set[str]:
 def test_cleanup_keeps_what_it_must_and_takes_the_rest() -> None:
     # Shrinking takes minutes on real tables; the steps of a failing history are told as they are.
     phases = [Phase.explicit, Phase.reuse, Phase.generate]
-    profile = settings(max_examples=25, stateful_step_count=20, phases=phases)
+    profile = settings(max_examples=20, stateful_step_count=20, phases=phases)
     run_state_machine_as_test(Histories, settings=profile)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -252,10 +253,11 @@ def test_the_newest_commits_stay_in_order(image: Image, keep: int, data: st.Data
 def test_requirements_fail_exactly_when_something_moved(image: Image, data: st.DataObject) -> None:
     writes, reads = data.draw(st.sets(keys, max_size=2)), data.draw(st.sets(keys, max_size=2))
     needed = requirements_of(snapshot_of(image), touched=writes, read=reads)
-    check_all(needed, PublishState(snapshot_of(image), 0.0))
+    now = time.time()
+    check_all(needed, PublishState(snapshot_of(image), now))
 
     others = [c for c in data.draw(batches(image)) if not isinstance(c, AcceptSchema)]
-    state = PublishState(snapshot_of(apply_changes(image, others, branch=None)), 0.0)
+    state = PublishState(snapshot_of(apply_changes(image, others, branch=None)), now)
     moved = touched(others) & (writes | reads)
     if not moved:
         check_all(needed, state)

@@ -64,7 +64,7 @@ def direct(s3_root: str) -> Omnigraph:
 @pytest.fixture
 def og(direct: Omnigraph, proxy: CountingProxy, monkeypatch: pytest.MonkeyPatch) -> Omnigraph:
     """The same graph through the proxy, by a client that gives up sooner."""
-    monkeypatch.setattr(session, "_MAX_RETRIES", 2)
+    monkeypatch.setattr(session, "_MAX_RETRIES", 1)
     monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.endpoint)
     return Omnigraph.open(direct.uri)
 
