@@ -15,7 +15,7 @@ from lance.dataset import LanceDataset, LanceOperation, Transaction
 from lance.fragment import write_fragments
 
 from omnigraph_core.clock import Moment
-from omnigraph_core.errors import AlreadyExists, StorageError
+from omnigraph_core.errors import AlreadyExists, ObjectNotFound, StorageError
 from omnigraph_core.failpoints import declare
 from omnigraph_core.storage import objects
 from omnigraph_core.storage.create import is_there, try_create
@@ -141,12 +141,7 @@ def write_next(store: Store, base: StoredImage, rows: pa.Table) -> PendingImage:
     Raises:
         StorageError: the store failed, or the directory is gone or another one by now.
     """
-    if store.identity_of(_version_path(base.path, base.version)) != base.identity:
-        raise StorageError(
-            f"{store.uri(base.path)} was removed or replaced while it was open",
-            hint="open the graph again",
-            is_refused=True,
-        )
+    _check_same(store, base)
     with translated("writing", store.uri(base.path)):
         fragments = write_fragments(
             rows,
@@ -157,6 +152,19 @@ def write_next(store: Store, base: StoredImage, rows: pa.Table) -> PendingImage:
         )
     _WRITTEN.hit()
     return PendingImage(rows, tuple(fragments))
+
+
+def _check_same(store: Store, base: StoredImage) -> None:
+    try:
+        is_same = store.identity_of(_version_path(base.path, base.version)) == base.identity
+    except ObjectNotFound:
+        is_same = False
+    if not is_same:
+        raise StorageError(
+            f"{store.uri(base.path)} was removed or replaced while it was open",
+            hint="open the graph again",
+            is_refused=True,
+        )
 
 
 def try_commit(store: Store, base: StoredImage, pending: PendingImage) -> StoredImage | None:

@@ -194,13 +194,14 @@ OPERATIONS: Final = (
     Operation(
         "branch delete",
         _delete_branch,
-        _LOG + _DELETE_BRANCH,
-        _LOG + _DELETE_BRANCH,
+        _DELETE_BRANCH + _LOG,
+        _DELETE_BRANCH + _LOG,
         "branch.after_delete",
+        _LOG,
     ),
     Operation("tag create", _create_tag, (), ()),
     Operation("run begin", _begin_run, _CREATE_BRANCH, _CREATE_BRANCH),
-    Operation("log append", _list_commits, _LOG, _LOG),
+    Operation("log append", _list_commits, _LOG, _LOG, survives=_LOG),
     Operation(
         "append that flushes",
         _append,
