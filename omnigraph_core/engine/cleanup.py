@@ -93,26 +93,22 @@ def cleanup(context: GraphContext, policy: Retention, *, is_preview: bool) -> Cl
     """Remove old versions and every file that nothing kept needs.
 
     Raises:
-        StorageError: a root cannot be read; no file of a table was removed.
+        StorageError: a root cannot be read; nothing was removed.
     """
     started = time.time()
     listed = _list_tables(context)
     plans = plan_catalogs(context, policy, is_preview=is_preview)
-    if is_preview:
-        plans = protect(context, plans)
-    else:
-        plans = _trim(context, plans)
-        _TRIMMED.hit()
+    intent = None if is_preview else _announce(context, plans)
+    plans = protect(context, plans)
     kept = pins(context, plans)
     garbage = _find_garbage(context, listed, kept, older_than=started - policy.grace)
-    if not is_preview:
-        for location, files in garbage.items():
-            delete_files(context.store, location, [file.path for file in files])
-            _SWEPT.hit()
+    if intent is not None:
+        _trim(context, plans)
+        refs.delete_cleanup(context.store, intent.id)
+        _TRIMMED.hit()
+        _sweep(context, garbage)
         _remove_unfinished_catalogs(context, plans, older_than=started - policy.grace)
         _remove_leftovers(context, policy, now=started)
-        for prefix in ("nodes", "edges", BRANCH_MANIFESTS):
-            prune_directories(context.store, prefix, older_than=started - policy.grace)
     return CleanupReport(is_preview, _branch_rows(plans), _table_rows(garbage, kept))
 
 
@@ -127,25 +123,32 @@ def _list_tables(context: GraphContext) -> dict[str, tuple[TableFile, ...]]:
         return dict(zip(locations, listings, strict=True))
 
 
-def _trim(context: GraphContext, plans: Collection[CatalogRoots]) -> tuple[CatalogRoots, ...]:
-    """Drop doomed catalog versions, except what tags and leases name.
+def _announce(context: GraphContext, plans: Iterable[CatalogRoots]) -> CleanupIntent:
+    """Say which versions are about to go.
 
-    The announcement comes first and they are read after it; who makes a tag or a lease does the
-    reverse. So at least one of the two sees the other.
+    The announcement comes first, and what tags and leases name is read after it; who makes a tag or
+    a lease does the reverse. So at least one of the two sees the other.
     """
     now = now_us()
     doomed = {plan.ref.incarnation: tuple(sorted(plan.doomed)) for plan in plans if plan.doomed}
     intent = CleanupIntent(new_ulid(), now, now + _ANNOUNCEMENT_SECONDS * 1_000_000, doomed)
     refs.put_cleanup(context.store, intent)
     _ANNOUNCED.hit()
-    spared = protect(context, plans)
-    for plan in spared:
+    return intent
+
+
+def _trim(context: GraphContext, plans: Iterable[CatalogRoots]) -> None:
+    for plan in plans:
         if plan.is_dead and not plan.kept:
             _remove_catalog(context, plan.ref.incarnation)
         else:
             trim_versions(context.store, plan.ref.manifest, plan.doomed)
-    refs.delete_cleanup(context.store, intent.id)
-    return spared
+
+
+def _sweep(context: GraphContext, garbage: Mapping[str, tuple[TableFile, ...]]) -> None:
+    for location, files in garbage.items():
+        delete_files(context.store, location, [file.path for file in files])
+        _SWEPT.hit()
 
 
 def _remove_catalog(context: GraphContext, incarnation: str) -> None:
@@ -206,6 +209,8 @@ def _remove_leftovers(context: GraphContext, policy: Retention, *, now: float) -
         if intent.expires_at < microseconds:
             refs.delete_cleanup(store, intent.id)
     drop_run_branches(context, older_than=microseconds - round(policy.grace * 1_000_000))
+    for prefix in ("nodes", "edges", BRANCH_MANIFESTS):
+        prune_directories(store, prefix, older_than=now - policy.grace)
     for path in (GRAPH_COMMITS, GRAPH_COMMIT_ACTORS, GRAPH_RUNS, GRAPH_RUN_ACTORS):
         log = open_log(store, path)
         if log is not None:

@@ -12,4 +12,5 @@ def test_every_declared_point_is_tried() -> None:
     assert omnigraph.Omnigraph, "importing it declares the points of everything below"
     crashed = {point for operation in OPERATIONS for point in operation.crashes}
     tried = crashed | set(test_init.POINTS) | set(test_cleanup.POINTS)
-    assert {point.name for point in declared()} == tried
+    own = {point.name for point in declared() if not point.name.startswith("test.")}
+    assert own == tried
