@@ -278,7 +278,7 @@ def _end_weed(weed: subprocess.Popen[bytes], directory: Path, ports: dict[str, i
         os.killpg(weed.pid, signal.SIGKILL)
     weed.wait()
     for role, port in ports.items():  # weed puts these here whatever it is told
-        Path(f"/tmp/seaweedfs-{role}-grpc-{port + GRPC_OFFSET}.sock").unlink(missing_ok=True)
+        Path("/tmp", f"seaweedfs-{role}-grpc-{port + GRPC_OFFSET}.sock").unlink(missing_ok=True)
     shutil.rmtree(directory / "data", ignore_errors=True)
 
 

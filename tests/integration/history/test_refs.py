@@ -35,18 +35,6 @@ if TYPE_CHECKING:
 NAMES = ("review", "review/parts", "größe", "team a", "..", "%2E", "a.json", "-", "é" * 40)
 
 
-@pytest.fixture
-def store(graph_root: str) -> Store:
-    opened = open_store(graph_root)
-    opened.create_root()
-    return opened
-
-
-@pytest.fixture
-def local(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    return open_store(str(tmp_path_factory.mktemp("graph")))
-
-
 def branch(name: str, incarnation: str = "01J0", created_at: int = 5) -> BranchRef:
     fork = ForkPoint("main", "main", 3, "01HZ")
     manifest = f"_refs/manifests/{incarnation}"

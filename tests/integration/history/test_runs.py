@@ -27,18 +27,6 @@ if TYPE_CHECKING:
     from omnigraph_core.storage.log import Log
 
 
-@pytest.fixture
-def store(graph_root: str) -> Store:
-    opened = open_store(graph_root)
-    opened.create_root()
-    return opened
-
-
-@pytest.fixture
-def local(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    return open_store(str(tmp_path_factory.mktemp("graph")))
-
-
 def log_of(store: Store, path: str) -> Log:
     log = open_log(store, path)
     assert log is not None

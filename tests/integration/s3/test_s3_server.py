@@ -114,7 +114,7 @@ def test_the_server_lives_as_long_as_its_users(tmp_path: Path) -> None:
     assert eventually(lambda: not is_open(port))
     assert eventually(lambda: not (directory / "data").exists())
     assert not (directory / "server.json").exists()
-    assert not Path(f"/tmp/seaweedfs-s3-grpc-{port + GRPC_OFFSET}.sock").exists()
+    assert not Path("/tmp", f"seaweedfs-s3-grpc-{port + GRPC_OFFSET}.sock").exists()
 
 
 def test_a_start_nobody_waits_for_is_given_up(tmp_path: Path) -> None:
