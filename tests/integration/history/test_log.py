@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import signal
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import lance
