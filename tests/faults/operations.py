@@ -51,15 +51,13 @@ SOME: Final = ("a1", "a2", "a3")
 class Operation:
     """One kind of write; `run` is told a word, so that it can be done twice.
 
-    `crashes` are the points a process is killed at. What all kinds share is not tried with each:
-    a killed process costs a second. Errors are raised at every point; at those in `survives` the
-    operation succeeds all the same.
+    A process is killed at every point it passes, and errors are raised at every one; at those in
+    `survives` the operation succeeds all the same.
     """
 
     name: str
     run: Callable[[Omnigraph, str], object]
     points: tuple[str, ...]
-    crashes: tuple[str, ...]
     visible_from: str | None = None
     survives: tuple[str, ...] = ()
     graph: str = "plain"
@@ -161,23 +159,20 @@ def _list_commits(og: Omnigraph, word: str) -> None:
 _LANDED: Final = "image.after_commit"
 
 
-def _row_write(
-    name: str, run: Callable[[Omnigraph, str], object], crashes: tuple[str, ...]
-) -> Operation:
-    return Operation(name, run, _STAGE + _PUBLISH, crashes, _LANDED, (_LANDED,))
+def _row_write(name: str, run: Callable[[Omnigraph, str], object]) -> Operation:
+    return Operation(name, run, _STAGE + _PUBLISH, _LANDED, (_LANDED,))
 
 
 OPERATIONS: Final = (
-    _row_write("append", _append, _STAGE + _PUBLISH),
-    _row_write("upsert", _upsert, (*_STAGE, "image.after_files", _LANDED)),
-    _row_write("delete", _delete, (*_STAGE, "image.after_files", _LANDED)),
-    _row_write("overwrite", _overwrite, (*_STAGE, "image.after_files", _LANDED)),
-    _row_write("add column", _add_column, ("stage.after_version", "publish.after_image")),
+    _row_write("append", _append),
+    _row_write("upsert", _upsert),
+    _row_write("delete", _delete),
+    _row_write("overwrite", _overwrite),
+    _row_write("add column", _add_column),
     Operation(
         "compaction",
         _optimize,
         (*_STAGE, "compact.after_rewrite", "index.after_build", *_PUBLISH),
-        ("compact.after_rewrite", "index.after_build", "publish.before_image", _LANDED),
         _LANDED,
         (_LANDED,),
     ),
@@ -185,28 +180,25 @@ OPERATIONS: Final = (
         "index",
         _optimize,
         (*_STAGE, "index.after_build", *_PUBLISH),
-        ("index.after_build", "stage.after_version", "publish.after_image"),
         _LANDED,
         (_LANDED,),
         graph="one fragment",
     ),
-    Operation("branch create", _create_branch, _CREATE_BRANCH, _CREATE_BRANCH, "branch.after_ref"),
+    Operation("branch create", _create_branch, _CREATE_BRANCH, "branch.after_ref"),
     Operation(
         "branch delete",
         _delete_branch,
         _DELETE_BRANCH + _LOG,
-        _DELETE_BRANCH + _LOG,
         "branch.after_delete",
         _LOG,
     ),
-    Operation("tag create", _create_tag, (), ()),
-    Operation("run begin", _begin_run, _CREATE_BRANCH, _CREATE_BRANCH),
-    Operation("log append", _list_commits, _LOG, _LOG, survives=_LOG),
+    Operation("tag create", _create_tag, ()),
+    Operation("run begin", _begin_run, _CREATE_BRANCH),
+    Operation("log append", _list_commits, _LOG, survives=_LOG),
     Operation(
         "append that flushes",
         _append,
         _STAGE + _PUBLISH + _LOG,
-        _LOG,
         _LANDED,
         (_LANDED, *_LOG),
         graph="before a flush",
