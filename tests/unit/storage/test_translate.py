@@ -181,7 +181,7 @@ def test_a_panic_in_a_library_is_a_failure_of_the_store() -> None:
 
 def test_texts_are_short() -> None:
     text = (
-        "LanceError(IO): not there,\n /home/runner/work/lance/rust/lance-io/src/utils.rs:12:9"
+        "LanceError(IO): not there,\n /build/lance/rust/lance-io/src/utils.rs:12:9"
         "\n\nDebug source:\nGeneric { source: … }"
     )
     assert brief(OSError(text)) == "LanceError(IO): not there"
