@@ -17,7 +17,6 @@ from omnigraph_core.errors import InvariantBroken, StorageError
 from omnigraph_core.settings import MAX_LOG_FRAGMENTS
 from omnigraph_core.storage import log as logs
 from omnigraph_core.storage.log import (
-    Log,
     create_log,
     open_log,
     read,
@@ -27,23 +26,8 @@ from omnigraph_core.storage.log import (
     try_append,
 )
 from omnigraph_core.storage.session import Store, open_store
+from tests.integration.history.growing import SCHEMA, grown, numbers_in, rows
 from tests.support.processes import hear, say, spawn
-
-SCHEMA = pa.schema([pa.field("name", pa.string(), nullable=False), pa.field("number", pa.uint64())])
-
-
-def rows(*numbers: int) -> pa.Table:
-    return pa.table({"name": [f"n{at}" for at in numbers], "number": numbers}, schema=SCHEMA)
-
-
-def grown(log: Log, *numbers: int) -> Log:
-    appended = try_append(log, rows(*numbers))
-    assert appended is not None
-    return appended
-
-
-def numbers_in(log: Log) -> list[int]:
-    return read(log, ["number"])["number"].to_pylist()
 
 
 def test_a_log_grows(store: Store) -> None:

@@ -22,30 +22,14 @@ from omnigraph_core.storage.log import (
     Log,
     open_log,
     read,
-    try_append,
 )
 from omnigraph_core.storage.session import Store, open_store
+from tests.integration.history.growing import SCHEMA, grown, numbers_in, rows
 from tests.support.processes import hear, say, spawn
 from tests.unit.history.commits import make_commit
 
 if TYPE_CHECKING:
     from omnigraph_core.manifest.image import GraphCommit
-
-SCHEMA = pa.schema([pa.field("name", pa.string(), nullable=False), pa.field("number", pa.uint64())])
-
-
-def rows(*numbers: int) -> pa.Table:
-    return pa.table({"name": [f"n{at}" for at in numbers], "number": numbers}, schema=SCHEMA)
-
-
-def grown(log: Log, *numbers: int) -> Log:
-    appended = try_append(log, rows(*numbers))
-    assert appended is not None
-    return appended
-
-
-def numbers_in(log: Log) -> list[int]:
-    return read(log, ["number"])["number"].to_pylist()
 
 
 def lineage(count: int, incarnation: str = "main", actor: str | None = None) -> list[GraphCommit]:
