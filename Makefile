@@ -57,9 +57,10 @@ test-property: $(READY) ## the laws, with ten times the examples
 docs-check: $(READY) ## every snippet of the docs, and the guards
 	$(BIN)/pytest tests/docs tests/guards
 
-bench: $(READY) ## compile-speed ratios; requests and times of commits
+bench: $(READY) ## speed as ratios: compiling, commits, writes
 	$(BIN)/python -m benchmarks.compile
 	$(BIN)/python -m benchmarks.commit
+	$(BIN)/python -m benchmarks.write
 
 corpus-update: $(READY) ## rewrite the expectations under tests/corpus; then read the diff
 	CORPUS_UPDATE=1 $(BIN)/pytest -k corpus

@@ -50,9 +50,10 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from omnigraph_core.diagnostics import Diagnostic
+    from omnigraph_core.violations import Rule, Violation
 
 
 class ErrorKind(StrEnum):
@@ -129,7 +130,7 @@ class UnsupportedMigration(CompileError):
 
 
 class DataError(OmnigraphError):
-    """Given data breaks a rule; names table, line and property where known."""
+    """Given data breaks rules; carries every violation, or names table, line and property."""
 
     kind = ErrorKind.BAD_REQUEST
     code = "data"
@@ -142,13 +143,23 @@ class DataError(OmnigraphError):
         table: str | None = None,
         line: int | None = None,
         property: str | None = None,
+        violations: Sequence[Violation] = (),
+        counts: Mapping[Rule, int] | None = None,
     ) -> None:
         super().__init__(message, hint=hint)
         self.table = table
         self.line = line
         self.property = property
+        self.violations = tuple(violations)
+        """What is listed; `counts` tells how many there are of each rule."""
+        self.counts = dict(counts or {})
 
     def details(self) -> dict[str, object]:
+        if self.violations:
+            return {
+                "violations": [violation.to_json() for violation in self.violations],
+                "counts": {str(rule): count for rule, count in self.counts.items()},
+            }
         return {"table": self.table, "line": self.line, "property": self.property}
 
 

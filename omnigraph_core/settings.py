@@ -26,6 +26,8 @@ class Setting(Generic[T]):
     default: T
     parse: Callable[[str], T]
     about: str
+    aliases: tuple[str, ...] = ()
+    """Older names, read in this order when the name itself is not set."""
 
     def read(self, environ: Mapping[str, str] | None = None) -> T:
         """The current value; unset or blank means the default.
@@ -33,13 +35,18 @@ class Setting(Generic[T]):
         Raises:
             ConfigError: the text does not parse; names the variable and what it takes.
         """
-        text = (os.environ if environ is None else environ).get(self.name, "").strip()
-        if not text:
-            return self.default
+        source = os.environ if environ is None else environ
+        for name in (self.name, *self.aliases):
+            text = source.get(name, "").strip()
+            if text:
+                return self._parsed(name, text)
+        return self.default
+
+    def _parsed(self, name: str, text: str) -> T:
         try:
             return self.parse(text)
         except ValueError as problem:
-            raise ConfigError(f"{self.name}={text!r}: {problem}", hint=self.about) from problem
+            raise ConfigError(f"{name}={text!r}: {problem}", hint=self.about) from problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +139,137 @@ SYNC: Final = Setting(
     "everything out, so that a commit survives a power cut and not only a crash.",
 )
 
+
+def _choice(*names: str) -> Callable[[str], str | None]:
+    def parse(text: str) -> str | None:
+        if text.lower() not in names:
+            raise ValueError(f"expected one of {', '.join(names)}")
+        return text.lower()
+
+    return parse
+
+
+def _count_or(default: int) -> Callable[[str], int]:
+    """A number above zero; anything else means the default."""
+
+    def parse(text: str) -> int:
+        return (int(text) if text.isascii() and text.isdigit() else 0) or default
+
+    return parse
+
+
+def _milliseconds(text: str) -> int | None:
+    return int(text) or None if text.isascii() and text.isdigit() else None
+
+
+def _switch(text: str) -> bool:
+    return text.lower() in ("1", "true", "yes", "on")
+
+
+EMBED_PROVIDER: Final[Setting[str | None]] = Setting(
+    "OMNIGRAPH_EMBED_PROVIDER",
+    None,
+    _choice("gemini", "openai", "openai-compatible", "mock"),
+    "Who makes embeddings: `gemini`, `openai`, `openai-compatible` or `mock`. Unset: the one "
+    "whose key is set, `gemini` first.",
+)
+EMBED_MODEL: Final[Setting[str | None]] = Setting(
+    "OMNIGRAPH_EMBED_MODEL",
+    None,
+    _optional,
+    "The model for vectors whose `@embed` names none. Unset: the provider's usual one.",
+)
+NANOGRAPH_EMBED_MODEL: Final[Setting[str | None]] = Setting(
+    "NANOGRAPH_EMBED_MODEL",
+    None,
+    _optional,
+    "Like OMNIGRAPH_EMBED_MODEL, weaker, and not for `gemini`.",
+)
+EMBED_BASE_URL: Final[Setting[str | None]] = Setting(
+    "OMNIGRAPH_EMBED_BASE_URL",
+    None,
+    _optional,
+    "The address of the embedding service, version included: `http://localhost:11434/v1`.",
+)
+GEMINI_BASE_URL: Final[Setting[str | None]] = Setting(
+    "OMNIGRAPH_GEMINI_BASE_URL",
+    None,
+    _optional,
+    "Like OMNIGRAPH_EMBED_BASE_URL, weaker, for `gemini` alone.",
+)
+OPENAI_BASE_URL: Final[Setting[str | None]] = Setting(
+    "OPENAI_BASE_URL",
+    None,
+    _optional,
+    "Like OMNIGRAPH_EMBED_BASE_URL, weaker, for `openai` and `openai-compatible`.",
+)
+GEMINI_API_KEY: Final[Setting[str | None]] = Setting(
+    "GEMINI_API_KEY", None, _optional, "The key for `gemini`."
+)
+OPENAI_API_KEY: Final[Setting[str | None]] = Setting(
+    "OPENAI_API_KEY", None, _optional, "The key for `openai`, and for services like it."
+)
+OPENROUTER_API_KEY: Final[Setting[str | None]] = Setting(
+    "OPENROUTER_API_KEY",
+    None,
+    _optional,
+    "The key for OpenRouter, which `openai-compatible` uses when no address is set.",
+)
+EMBED_TIMEOUT_MS: Final = Setting(
+    "OMNIGRAPH_EMBED_TIMEOUT_MS",
+    30_000,
+    _count_or(30_000),
+    "Milliseconds to wait for an answer of the embedding service. "
+    "`NANOGRAPH_EMBED_TIMEOUT_MS` is read after it.",
+    aliases=("NANOGRAPH_EMBED_TIMEOUT_MS",),
+)
+EMBED_RETRY_ATTEMPTS: Final = Setting(
+    "OMNIGRAPH_EMBED_RETRY_ATTEMPTS",
+    4,
+    _count_or(4),
+    "Times an embedding request is sent at most. `NANOGRAPH_EMBED_RETRY_ATTEMPTS` is read "
+    "after it.",
+    aliases=("NANOGRAPH_EMBED_RETRY_ATTEMPTS",),
+)
+EMBED_RETRY_BACKOFF_MS: Final = Setting(
+    "OMNIGRAPH_EMBED_RETRY_BACKOFF_MS",
+    200,
+    _count_or(200),
+    "Milliseconds before an embedding request is sent again; doubles each time. "
+    "`NANOGRAPH_EMBED_RETRY_BACKOFF_MS` is read after it.",
+    aliases=("NANOGRAPH_EMBED_RETRY_BACKOFF_MS",),
+)
+EMBED_DEADLINE_MS: Final[Setting[int | None]] = Setting(
+    "OMNIGRAPH_EMBED_DEADLINE_MS",
+    None,
+    _milliseconds,
+    "Milliseconds one embedding request may take, waits and repetitions included.",
+)
+EMBEDDINGS_MOCK: Final = Setting(
+    "OMNIGRAPH_EMBEDDINGS_MOCK",
+    False,
+    _switch,
+    "Makes vectors from a hash of the text, without a provider: `1`, `true`, `yes` or `on`. "
+    "`NANOGRAPH_EMBEDDINGS_MOCK` is read after it.",
+    aliases=("NANOGRAPH_EMBEDDINGS_MOCK",),
+)
+EMBED_BATCH: Final = Setting(
+    "OMNIGRAPH_EMBED_BATCH", 64, _count_or(64), "Texts per embedding request at most."
+)
+EMBED_CONCURRENCY: Final = Setting(
+    "OMNIGRAPH_EMBED_CONCURRENCY", 4, _count_or(4), "Embedding requests under way at one time."
+)
+EMBED_CACHE: Final[Setting[str | None]] = Setting(
+    "OMNIGRAPH_EMBED_CACHE",
+    None,
+    _optional,
+    "The file that keeps vectors already paid for; `off` keeps none. Unset: "
+    "`omnigraph/embeddings.sqlite` in the user's cache directory.",
+)
+XDG_CACHE_HOME: Final[Setting[str | None]] = Setting(
+    "XDG_CACHE_HOME", None, _optional, "The user's cache directory. Unset: `~/.cache`."
+)
+
 SETTINGS: Final[tuple[Setting[Any], ...]] = (
     FAILPOINTS,
     AWS_REGION,
@@ -144,6 +282,24 @@ SETTINGS: Final[tuple[Setting[Any], ...]] = (
     AWS_ALLOW_HTTP,
     PUBLISH_LEASE,
     SYNC,
+    EMBED_PROVIDER,
+    EMBED_MODEL,
+    NANOGRAPH_EMBED_MODEL,
+    EMBED_BASE_URL,
+    GEMINI_BASE_URL,
+    OPENAI_BASE_URL,
+    GEMINI_API_KEY,
+    OPENAI_API_KEY,
+    OPENROUTER_API_KEY,
+    EMBED_TIMEOUT_MS,
+    EMBED_RETRY_ATTEMPTS,
+    EMBED_RETRY_BACKOFF_MS,
+    EMBED_DEADLINE_MS,
+    EMBEDDINGS_MOCK,
+    EMBED_BATCH,
+    EMBED_CONCURRENCY,
+    EMBED_CACHE,
+    XDG_CACHE_HOME,
 )
 
 
@@ -202,6 +358,19 @@ CLEANUP_GRACE_SECONDS: Final = Constant(
     86_400.0,
     "Age under which cleanup spares a file or a superseded version unless told otherwise.",
 )
+EMBED_BATCH_CHARACTERS: Final = Constant(
+    "embed_batch_characters",
+    200_000,
+    "Characters of an embedding request at most, unless one text alone has more.",
+)
+EMBED_CACHE_ENTRIES: Final = Constant(
+    "embed_cache_entries", 50_000, "Vectors the cache keeps; those not used longest go first."
+)
+EMBED_MAX_RETRY_AFTER: Final = Constant(
+    "embed_max_retry_after",
+    60.0,
+    "Seconds an embedding service may ask to wait; it is asked again after that many anyway.",
+)
 
 CONSTANTS: Final[tuple[Constant[Any], ...]] = (
     RESERVED_PARAMETER,
@@ -216,4 +385,7 @@ CONSTANTS: Final[tuple[Constant[Any], ...]] = (
     RECENT_COMMITS,
     LOG_FLUSH_INTERVAL,
     CLEANUP_GRACE_SECONDS,
+    EMBED_BATCH_CHARACTERS,
+    EMBED_CACHE_ENTRIES,
+    EMBED_MAX_RETRY_AFTER,
 )

@@ -160,6 +160,10 @@ def _scalar_from_json(value: object, type: PropType) -> ScalarValue:
 def _string_from_json(value: object, type: PropType) -> str:
     if not isinstance(value, str):
         raise ValueProblem(f"expected {type.scalar}, found {_found(value)}")
+    try:
+        value.encode()  # whatever cannot be written as UTF-8 cannot be stored
+    except UnicodeEncodeError as problem:
+        raise ValueProblem("text with half of a surrogate pair") from problem
     if type.enum_values is not None and value not in type.enum_values:
         raise ValueProblem(f"invalid enum value {value!r}, expected {' | '.join(type.enum_values)}")
     return value

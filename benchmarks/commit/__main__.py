@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.commit import requests, timings
+from benchmarks.ratios import report
 from tests.support.s3 import S3Server
 
 DEPTHS = (10, 100, 1_000)
@@ -49,17 +50,7 @@ def compare_times(often: timings.Repetitions) -> list[str]:
     with tempfile.TemporaryDirectory() as directory:
         figures = timings.measure(Path(directory), often)
     print("\nmilliseconds, median")
-    for figure in figures:
-        print(f"{figure.name:<42} {figure.ms:>8.2f}{_compared(figure)}")
-    return [f"{figure.name}{_compared(figure)}" for figure in figures if figure.is_broken]
-
-
-def _compared(figure: timings.Figure) -> str:
-    found = figure.comparison
-    if found is None:
-        return ""
-    limit = "" if found.budget is None else f" (budget {found.budget})"
-    return f"   {found.ratio:.2f} x {found.against} {found.ms:.2f}{limit}"
+    return report(figures)
 
 
 if __name__ == "__main__":

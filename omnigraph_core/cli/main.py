@@ -1,4 +1,7 @@
-"""The `omnigraph` command. Exit codes: 0 success, 1 failure (message on stderr), 2 wrong usage.
+"""The `omnigraph` command.
+
+Exit codes: 0 success, 1 failure (message on stderr), 2 wrong usage, 4 the head is not the commit that
+`--if-commit` names, 130 interrupted.
 
 stdout carries data only. Errors raised on purpose are shown as they are; anything else is a bug and
 keeps its traceback.
@@ -9,13 +12,13 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from omnigraph_core import __version__
-from omnigraph_core.cli.commands import query
-from omnigraph_core.errors import OmnigraphError
+from omnigraph_core.cli.commands import change, embed, export, graph, load, query
+from omnigraph_core.errors import DataError, OmnigraphError, PreconditionFailed
 
 app = typer.Typer(
     name="omnigraph",
@@ -25,7 +28,16 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+app.command("init")(graph.init)
+app.command("load")(load.load)
+app.command("ingest")(load.ingest)
+app.command("change")(change.change)
+app.command("export")(export.export)
+app.command("embed")(embed.embed)
 app.add_typer(query.app, name="query")
+
+_HEAD: Final = "head"
+"""What `--if-commit` is about, as the error names it."""
 
 
 def main() -> None:
@@ -33,14 +45,24 @@ def main() -> None:
     try:
         app()
     except OmnigraphError as refused:
-        sys.stderr.write(f"error: {refused}\n")
-        sys.exit(1)
+        sys.stderr.write(f"error: {_described(refused)}\n")
+        sys.exit(_exit_code(refused))
     except OSError as problem:
         if problem.filename is not None:
             raise  # reading is translated where it happens, so this one is a bug
         _discard_output()
         sys.stderr.write(f"error: cannot write the output: {problem.strerror}\n")
         sys.exit(1)
+
+
+def _described(refused: OmnigraphError) -> str:
+    """The message; several problems stand on lines of their own below how many there are."""
+    problems = sum(refused.counts.values()) if isinstance(refused, DataError) else 0
+    return f"{problems} problems\n{refused}" if problems > 1 else str(refused)
+
+
+def _exit_code(refused: OmnigraphError) -> int:
+    return 4 if isinstance(refused, PreconditionFailed) and refused.member == _HEAD else 1
 
 
 def _discard_output() -> None:

@@ -3,10 +3,27 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 def print_json(document: object) -> None:
     """One document: two-space indent, keys as given, text unescaped."""
     typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    for line in lines:
+        typer.echo(line)
+
+
+def count(number: int, noun: str) -> str:
+    """
+    >>> count(1, "node"), count(2, "node")
+    ('1 node', '2 nodes')
+    """
+    return f"{number} {noun}{'' if number == 1 else 's'}"

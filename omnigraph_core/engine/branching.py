@@ -16,7 +16,7 @@ from omnigraph_core.manifest.catalog import load_latest, load_version
 from omnigraph_core.settings import PUBLISH_LEASE
 
 if TYPE_CHECKING:
-    from omnigraph_core.engine.context import GraphContext
+    from omnigraph_core.history.context import GraphContext
     from omnigraph_core.history.refs import BranchRef
     from omnigraph_core.manifest.catalog import CatalogState
     from omnigraph_core.manifest.image import GraphCommit

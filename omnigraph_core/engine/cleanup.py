@@ -44,8 +44,8 @@ from omnigraph_core.storage.sweep import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from omnigraph_core.engine.context import GraphContext
     from omnigraph_core.engine.roots import CatalogRoots, Pin
+    from omnigraph_core.history.context import GraphContext
     from omnigraph_core.history.retention import Retention
     from omnigraph_core.storage.sweep import TableFile
 

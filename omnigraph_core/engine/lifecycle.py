@@ -10,11 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
 from omnigraph_core.clock import now_us
-from omnigraph_core.engine.context import GraphContext
 from omnigraph_core.errors import AlreadyExists, GraphNotFound, ObjectNotFound, StorageError
 from omnigraph_core.failpoints import declare
 from omnigraph_core.history import refs
 from omnigraph_core.history.branches import catalog_of
+from omnigraph_core.history.context import GraphContext
 from omnigraph_core.ids import edge_table_key, new_ulid, node_table_key
 from omnigraph_core.manifest.catalog import create_main_catalog, load_latest, try_load_version
 from omnigraph_core.manifest.image import (
@@ -32,7 +32,7 @@ from omnigraph_core.manifest.layout import (
     table_location,
 )
 from omnigraph_core.manifest.names import check_actor
-from omnigraph_core.schema.arrow import edge_schema, node_schema
+from omnigraph_core.schema.arrow import table_schema
 from omnigraph_core.schema.build import compile_schema
 from omnigraph_core.schema.document import build_document, render_document, schema_hash
 from omnigraph_core.storage.dataset import create_table, open_empty
@@ -165,8 +165,8 @@ def _genesis(actor: str | None) -> GraphCommit:
 
 def table_schemas(compiled: SchemaCatalog) -> dict[str, pa.Schema]:
     """The Arrow schema of every table a schema declares, by table key."""
-    nodes = {node_table_key(name): node_schema(node) for name, node in compiled.nodes.items()}
-    edges = {edge_table_key(name): edge_schema(edge) for name, edge in compiled.edges.items()}
+    nodes = {node_table_key(name): table_schema(node) for name, node in compiled.nodes.items()}
+    edges = {edge_table_key(name): table_schema(edge) for name, edge in compiled.edges.items()}
     return {**nodes, **edges}
 
 

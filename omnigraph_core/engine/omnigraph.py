@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from omnigraph_core.embedding.embedder import Embedder
 from omnigraph_core.engine import branching, entities, protection, runs
 from omnigraph_core.engine.cleanup import cleanup
 from omnigraph_core.engine.lifecycle import init_graph, open_graph
 from omnigraph_core.engine.optimize import optimize
+from omnigraph_core.engine.writes import Writes
 from omnigraph_core.errors import OmnigraphError
+from omnigraph_core.exec.queries import QueryCache
 from omnigraph_core.history import door, refs
 from omnigraph_core.history.retention import retention
 from omnigraph_core.history.runs import RunRegistry
@@ -28,8 +31,8 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
 
     from omnigraph_core.engine.cleanup import CleanupReport
-    from omnigraph_core.engine.context import GraphContext
     from omnigraph_core.engine.optimize import TableOptimizeStats
+    from omnigraph_core.history.context import GraphContext
     from omnigraph_core.history.refs import BranchRef, Tag
     from omnigraph_core.history.runs import RunRecord, RunStatus
     from omnigraph_core.manifest.catalog import CatalogState
@@ -40,11 +43,13 @@ if TYPE_CHECKING:
     from omnigraph_core.storage.dataset import Table
 
 
-class Omnigraph:
+class Omnigraph(Writes):
     """An open graph."""
 
     def __init__(self, context: GraphContext) -> None:
         self._context = context
+        self._queries = QueryCache()
+        self._embedder = Embedder.from_settings()
 
     @classmethod
     def init(cls, address: str, schema: str, *, actor: str | None = None) -> Omnigraph:

@@ -6,18 +6,17 @@ is left for the next time: its work would be based on rows that are no longer cu
 
 from __future__ import annotations
 
-import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from omnigraph_core.errors import VersionConflict
+from omnigraph_core.exec.catalogs import accepted_catalog
 from omnigraph_core.history.door import commit
 from omnigraph_core.manifest.changes import UpdateTable
 from omnigraph_core.manifest.image import TableOperation
 from omnigraph_core.manifest.publisher import CommitDraft
 from omnigraph_core.manifest.requirements import requirements_of
-from omnigraph_core.schema.document import catalog_from_document, document_from_json
 from omnigraph_core.schema.indexes import IndexKind, physical_indexes
 from omnigraph_core.storage.compact import compact
 from omnigraph_core.storage.indexes import stage_index
@@ -26,7 +25,7 @@ from omnigraph_core.storage.segments import IndexRequest, Metric, SegmentKind
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from omnigraph_core.engine.context import GraphContext
+    from omnigraph_core.history.context import GraphContext
     from omnigraph_core.manifest.image import TableEntry
     from omnigraph_core.manifest.snapshot import Snapshot
     from omnigraph_core.schema.catalog import EdgeType, NodeType
@@ -98,7 +97,7 @@ def _told(item: _Work, *, is_committed: bool) -> TableOptimizeStats:
 
 def index_requests(snapshot: Snapshot) -> dict[str, tuple[IndexRequest, ...]]:
     """The indexes the accepted schema asks for, by table key."""
-    catalog = catalog_from_document(document_from_json(json.loads(snapshot.schema.document)))
+    catalog = accepted_catalog(snapshot.schema)
     types: list[NodeType | EdgeType] = [*catalog.nodes.values(), *catalog.edges.values()]
     return {
         type.table_key: tuple(

@@ -24,7 +24,7 @@ from omnigraph_core.storage.image import has_version, list_versions
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
-    from omnigraph_core.engine.context import GraphContext
+    from omnigraph_core.history.context import GraphContext
     from omnigraph_core.history.retention import Retention
     from omnigraph_core.manifest.catalog import CatalogState
     from omnigraph_core.manifest.image import GraphCommit

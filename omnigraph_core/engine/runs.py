@@ -17,7 +17,7 @@ from omnigraph_core.manifest.names import RUN_PREFIX
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from omnigraph_core.engine.context import GraphContext
+    from omnigraph_core.history.context import GraphContext
     from omnigraph_core.history.runs import RunRecord
 
 

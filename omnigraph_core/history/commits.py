@@ -17,6 +17,7 @@ from omnigraph_core.history.branches import catalog_of
 from omnigraph_core.history.log import CommitLog
 from omnigraph_core.history.refs import BranchRef
 from omnigraph_core.manifest.catalog import load_latest, try_load_version
+from omnigraph_core.manifest.image import find_keyed
 from omnigraph_core.manifest.layout import branch_manifest_path
 
 if TYPE_CHECKING:
@@ -67,6 +68,29 @@ class CommitGraph:
         if found is None:
             raise CommitNotFound(f"no commit `{commit_id}`", hint="`list_commits` shows them")
         return found
+
+    def find_keyed(
+        self, ref: BranchRef, state: CatalogState, idempotency_key: str
+    ) -> GraphCommit | None:
+        """The commit a branch itself has made with that key, up to a state.
+
+        The image alone tells while the branch is young; later what the log said before does, and
+        it is asked again once in many commits.
+        """
+        image = state.snapshot.image
+        found = image.find_keyed(ref.incarnation, idempotency_key)
+        older = image.complete_since(ref.incarnation) - 1
+        if found is not None or older == 0:
+            return found
+        found, is_complete = self.log.find_keyed(ref.incarnation, idempotency_key, up_to=older)
+        if found is not None or is_complete:
+            return found
+        missing = self.missing(ref, state)
+        with contextlib.suppress(StorageError, ConflictError):
+            self.log.record(missing)  # who may not append still gets the answer
+        # The log once more: others may have recorded what was missing a moment ago.
+        recorded, _ = self.log.find_keyed(ref.incarnation, idempotency_key, up_to=older)
+        return recorded or find_keyed(missing, ref.incarnation, idempotency_key)
 
     def _find_unrecorded(self, commit_id: str) -> GraphCommit | None:
         # Branches before marks: one deleted in between is in both, never in none.

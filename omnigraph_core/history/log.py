@@ -44,6 +44,9 @@ COMMITS_SCHEMA: Final = pa.schema(
         pa.field("incarnation", pa.string(), nullable=False),
         pa.field("operation", pa.string(), nullable=False),
         pa.field("actor_id", pa.string()),
+        pa.field("idempotency_key", pa.string()),
+        pa.field("request_digest", pa.string()),
+        pa.field("summary", pa.string()),
     ]
 )
 
@@ -99,6 +102,19 @@ class CommitLog:
         """The commit of that id; one found before is found again without any request."""
         return self._known.commits.get(commit_id) or self._newest().commits.get(commit_id)
 
+    def find_keyed(
+        self, incarnation: str, idempotency_key: str, *, up_to: int
+    ) -> tuple[GraphCommit | None, bool]:
+        """The commit of a catalog with that key, and whether all up to a version were looked at.
+
+        No request is made when what is known reaches that far.
+        """
+        known = self._known
+        if known.versions.get(incarnation, 0) < up_to:
+            known = self._newest()
+        is_complete = known.versions.get(incarnation, 0) >= up_to
+        return known.keyed.get((incarnation, idempotency_key)), is_complete
+
     def _newest(self) -> _Known:
         try:
             log = refresh(self._log) if self._log else open_log(self._store, GRAPH_COMMITS)
@@ -123,10 +139,15 @@ class CommitLog:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """The log in memory, up to a position. Never changed: readers hold one while others go on."""
+    """The log in memory, up to a position. Never changed: readers hold one while others go on.
+
+    Except `keyed`, which all share and which only grows: it is asked for single keys alone, and one
+    that is there too early does no harm.
+    """
 
     commits: Mapping[str, GraphCommit] = field(default_factory=dict)
     versions: Mapping[str, int] = field(default_factory=dict)
+    keyed: dict[tuple[str, str], GraphCommit] = field(default_factory=dict)
     position: int = 0
     named: int = 0
 
@@ -135,9 +156,12 @@ class _Known:
         for commit in arrived:
             newest = versions.get(commit.incarnation, 0)
             versions[commit.incarnation] = max(newest, commit.manifest_version)
+            if commit.idempotency_key is not None:
+                self.keyed[commit.incarnation, commit.idempotency_key] = commit
         return _Known(
             {**self.commits, **{commit.graph_commit_id: commit for commit in arrived}},
             versions,
+            self.keyed,
             self.position + len(arrived),
             self.named + sum(commit.actor_id is not None for commit in arrived),
         )

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 MAIN: Final = "main"
 
@@ -54,6 +54,9 @@ class GraphCommit:
 
     `manifest_branch` is None for main. `incarnation` tells a branch from a later one of the same
     name, and names the catalog whose version `manifest_version` this commit made.
+
+    A commit made under an idempotency key carries it, with the digest of the request and its result
+    as JSON text: a repeat of the request is answered from them.
     """
 
     graph_commit_id: str
@@ -65,6 +68,9 @@ class GraphCommit:
     actor_id: str | None
     created_at: int
     operation: str
+    idempotency_key: str | None = None
+    request_digest: str | None = None
+    summary: str | None = None
 
     @property
     def parents(self) -> tuple[str, ...]:
@@ -103,3 +109,21 @@ class Image:
         """The table's version; for a removed table that of its tombstone, 0 if never there."""
         entry = self.tables.get(table_key)
         return entry.table_version if entry else self.tombstones.get(table_key, 0)
+
+    def find_keyed(self, incarnation: str, idempotency_key: str) -> GraphCommit | None:
+        """The commit of a catalog with that key, if it is among the newest."""
+        return find_keyed(self.commits, incarnation, idempotency_key)
+
+    def complete_since(self, incarnation: str) -> int:
+        """From which version on every commit of a catalog is here; 1 if none is missing."""
+        own = [c.manifest_version for c in self.commits if c.incarnation == incarnation]
+        # Inherited commits are older than all of its own.
+        return min(own) if len(own) == len(self.commits) else 1
+
+
+def find_keyed(
+    commits: Iterable[GraphCommit], incarnation: str, idempotency_key: str
+) -> GraphCommit | None:
+    """The commit a catalog's own branch made with that key."""
+    sought = (incarnation, idempotency_key)
+    return next((c for c in commits if (c.incarnation, c.idempotency_key) == sought), None)

@@ -54,7 +54,10 @@ _AFTER: Final = declare("publish.after_image", "the commit is visible, its write
 
 @dataclass(frozen=True, slots=True)
 class CommitDraft:
-    """A commit before it lands. Without changes and merged parent it only checks."""
+    """A commit before it lands. Without changes and merged parent it only checks.
+
+    The last three are kept with the commit, for a repeat of the request it was made by.
+    """
 
     changes: tuple[Change, ...] = ()
     requirements: tuple[Requirement, ...] = ()
@@ -62,6 +65,9 @@ class CommitDraft:
     merged_parent_commit_id: str | None = None
     actor: str | None = None
     commit_id: str = field(default_factory=new_ulid)
+    idempotency_key: str | None = None
+    request_digest: str | None = None
+    summary: str | None = None
 
     def __post_init__(self) -> None:
         check_actor(self.actor)
@@ -233,6 +239,9 @@ def next_image(snapshot: Snapshot, draft: CommitDraft) -> Image:
         # Clocks of writers differ; a lineage is in order all the same.
         created_at=max(now_us(), head.created_at + 1),
         operation=draft.operation,
+        idempotency_key=draft.idempotency_key,
+        request_digest=draft.request_digest,
+        summary=draft.summary,
     )
     return add_commit(apply_changes(snapshot.image, draft.changes, branch=branch), commit)
 

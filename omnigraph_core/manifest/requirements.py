@@ -7,7 +7,7 @@ it lands on a state on which nothing it relied on has moved.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from omnigraph_core.errors import PreconditionFailed, VersionConflict
 from omnigraph_core.settings import PUBLISH_LEASE
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from omnigraph_core.manifest.snapshot import Snapshot
+
+KEY_MEMBER: Final = "idempotency key"
+"""What `KeyIsNew` calls itself in a `PreconditionFailed`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +98,31 @@ class StagedWithin:
             raise PreconditionFailed("lease", f"at most {self.lease:.0f} s old", f"{age:.0f} s old")
 
 
-Requirement = HeadIs | TableAt | TableUnchanged | SchemaIs | BranchIs | StagedWithin
+@dataclass(frozen=True, slots=True)
+class KeyIsNew:
+    """No commit of the branch has this idempotency key.
+
+    `seen_version` is the newest one up to which the key was looked for; what came since must be
+    among the commits the image carries, or nothing tells.
+    """
+
+    key: str
+    incarnation: str
+    seen_version: int
+
+    def check(self, state: PublishState) -> None:
+        image = state.snapshot.image
+        found = image.find_keyed(self.incarnation, self.key)
+        if found is not None:
+            raise PreconditionFailed(KEY_MEMBER, "new", f"that of commit {found.graph_commit_id}")
+        needed = image.complete_since(self.incarnation) - 1
+        if needed > self.seen_version:
+            raise PreconditionFailed(
+                KEY_MEMBER, f"looked for up to version {needed}", f"up to {self.seen_version}"
+            )
+
+
+Requirement = HeadIs | TableAt | TableUnchanged | SchemaIs | BranchIs | StagedWithin | KeyIsNew
 
 
 def check_all(requirements: Iterable[Requirement], state: PublishState) -> None:
@@ -103,7 +130,8 @@ def check_all(requirements: Iterable[Requirement], state: PublishState) -> None:
 
     Raises:
         VersionConflict: a table has moved.
-        PreconditionFailed: the head, the schema or the branch has, or the lease has run out.
+        PreconditionFailed: the head, the schema or the branch has, the lease has run out, or the
+            idempotency key is in use.
     """
     failures: list[VersionConflict | PreconditionFailed] = []
     for requirement in requirements:

@@ -162,6 +162,9 @@ def _encode_commit(commit: GraphCommit, position: int) -> Row:
         "created_at": commit.created_at,
         "incarnation": commit.incarnation,
         "operation": commit.operation,
+        "idempotency_key": commit.idempotency_key,
+        "request_digest": commit.request_digest,
+        "summary": commit.summary,
     }
     return {
         "object_id": commit.graph_commit_id,
@@ -280,6 +283,9 @@ def _decode_commit(row: Fields) -> GraphCommit:
         actor_id=metadata.optional_text("actor"),
         created_at=metadata.whole("created_at"),
         operation=metadata.text("operation"),
+        idempotency_key=metadata.optional_text("idempotency_key"),
+        request_digest=metadata.optional_text("request_digest"),
+        summary=metadata.optional_text("summary"),
     )
 
 

@@ -1,7 +1,8 @@
 """Tables at an exact version: a location and a physical version come in, a handle goes out.
 
 A table's linear HEAD stays at the empty version 1; all content lives in detached versions, opened
-by number without any listing. A handle never changes: every write returns another one.
+by number without any listing. A handle never changes: every write returns another one. Columns of
+bytes are plain large binaries to whoever uses a table, however Lance keeps them.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import lance
 
 from omnigraph_core.errors import AlreadyExists, ObjectNotFound
+from omnigraph_core.storage.blob_columns import is_stored_blob, plain_rows, to_plain, to_stored
 from omnigraph_core.storage.create import try_create
 from omnigraph_core.storage.translate import translated
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
     from lance import LanceDataset
+    from lance.dataset import LanceScanner
 
     from omnigraph_core.storage.session import Store
 
@@ -33,10 +36,20 @@ class Table:
     """One table at one physical version. Immutable and safe to share between threads.
 
     `base_version` is the version staging began on, this one if nothing is staged; `staged_since`,
-    in seconds since the epoch, is a moment before anything staged was written.
+    in seconds since the epoch, is a moment before anything staged was written. `schema` has the
+    columns as they are given and read, `stored_schema` as Lance keeps them.
     """
 
-    __slots__ = ("base_version", "dataset", "location", "staged_since", "store")
+    __slots__ = (
+        "_blobs",
+        "base_version",
+        "dataset",
+        "location",
+        "schema",
+        "staged_since",
+        "store",
+        "stored_schema",
+    )
 
     def __init__(
         self,
@@ -52,6 +65,9 @@ class Table:
         self.dataset = dataset
         self.base_version = int(dataset.version) if base_version is None else base_version
         self.staged_since = time.time() if staged_since is None else staged_since
+        self.stored_schema: pa.Schema = dataset.schema
+        self.schema = to_plain(self.stored_schema)
+        self._blobs = tuple(field.name for field in self.stored_schema if is_stored_blob(field))
 
     @property
     def uri(self) -> str:
@@ -61,9 +77,9 @@ class Table:
     def physical_version(self) -> int:
         return int(self.dataset.version)
 
-    @property
-    def schema(self) -> pa.Schema:
-        return self.dataset.schema
+    def blobs_of(self, columns: Sequence[str] | None = None) -> tuple[str, ...]:
+        """Which of these columns, or of all, Lance keeps as blobs."""
+        return tuple(name for name in self._blobs if columns is None or name in columns)
 
     def count_rows(self) -> int:
         """From the version's metadata: reads no data."""
@@ -82,8 +98,32 @@ class Table:
             where: a filter in Lance's SQL (names in backticks) or an Arrow expression.
         """
         with translated("reading", self.uri):
-            wanted = None if columns is None else list(columns)
-            return self.dataset.to_table(columns=wanted, filter=where)
+            rows = self.scanner(columns, where=where).to_table()
+        return plain_rows(rows, self.blobs_of(columns))
+
+    def scanner(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        where: str | pa.Expression | None = None,
+        has_addresses: bool = False,
+        batch_rows: int | None = None,
+    ) -> LanceScanner:
+        """Lance's reader of the rows, in insertion order; failures are for the caller to translate.
+
+        Blobs come as bytes, in fields that are to be cleaned with `plain_rows`.
+
+        Args:
+            has_addresses: adds the column `lookup.ADDRESS`, last.
+            batch_rows: rows of a batch at most.
+        """
+        return self.dataset.scanner(
+            columns=None if columns is None else list(columns),
+            filter=where,
+            with_row_address=has_addresses,
+            batch_size=batch_rows,
+            blob_handling="all_binary" if self.blobs_of(columns) else None,
+        )
 
     def at(self, dataset: LanceDataset) -> Table:
         """The same table at a version staged on this one."""
@@ -116,7 +156,7 @@ def create_table(store: Store, location: str, schema: pa.Schema) -> Table:
     Raises:
         AlreadyExists: something is at that location; it is left alone.
     """
-    dataset = try_create(store, location, schema)
+    dataset = try_create(store, location, to_stored(schema))
     if dataset is None:
         raise AlreadyExists(f"a dataset exists at {store.uri(location)}")
     return Table(store, location, dataset)

@@ -16,7 +16,7 @@ import pyarrow as pa
 from lance.fragment import FragmentMetadata, write_fragments
 
 from omnigraph_core.errors import PreconditionFailed
-from omnigraph_core.storage.rows import AlignedReader, align_rows
+from omnigraph_core.storage.rows import AlignedReader, check_columns
 from omnigraph_core.storage.translate import LIBRARY_ERRORS, translated
 
 if TYPE_CHECKING:
@@ -59,9 +59,9 @@ def write_append(
         RecordError: the rows do not fit the table's columns.
     """
     begun_at = time.time()
-    # A table that does not fit is refused before any file is written.
-    rows = align_rows(table, data).to_reader() if isinstance(data, pa.Table) else data
-    source = AlignedReader(table, rows)
+    if isinstance(data, pa.Table):
+        check_columns(table, data)  # what does not fit is refused before any file is written
+    source = AlignedReader(table, data.to_reader() if isinstance(data, pa.Table) else data)
     try:
         written = write_fragments(
             source.reader,

@@ -1,7 +1,7 @@
 """Rows on their way into a table: given columns come in, the table's own columns go out.
 
 What leaves here has every column, each of the exact type, in the table's order, and no null where
-none may be; so a writer cannot leave half-typed files behind.
+none may be; so a writer cannot leave half-typed files behind. Bytes leave in Lance's own form.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph_core.errors import DuplicateKey, OmnigraphError, RecordError
+from omnigraph_core.storage.blob_columns import stored_column
 from omnigraph_core.storage.translate import LIBRARY_ERRORS, storage_error
 
 if TYPE_CHECKING:
@@ -26,17 +27,26 @@ _NAMED: Final = 5
 
 
 def align_rows(table: Table, rows: pa.Table | pa.RecordBatch) -> pa.Table | pa.RecordBatch:
-    """The rows with the table's columns in the table's order.
+    """The rows with the table's columns in the table's order, as Lance is to keep them.
 
     Raises:
         RecordError: a column is missing, unknown, of another type, or null where none may be.
     """
-    schema = table.schema
+    check_columns(table, rows)
+    stored = table.stored_schema
+    columns = [stored_column(rows.column(field.name), field) for field in stored]
+    return type(rows).from_arrays(columns, schema=stored)
+
+
+def check_columns(table: Table, rows: pa.Table | pa.RecordBatch) -> None:
+    """Refuse rows that do not fit the table.
+
+    Raises:
+        RecordError: a column is missing, unknown, of another type, or null where none may be.
+    """
     _check_names(table, rows.schema.names)
-    for field in schema:
+    for field in table.schema:
         _check_column(table, field, rows.column(field.name))
-    columns = [rows.column(field.name) for field in schema]
-    return type(rows).from_arrays(columns, schema=schema)
 
 
 def check_keys(table: Table, keys: pa.ChunkedArray, key: str) -> None:
@@ -73,7 +83,7 @@ class AlignedReader:
         self._table = table
         self._source = source
         self._problem: Exception | None = None
-        self.reader = pa.RecordBatchReader.from_batches(table.schema, self._batches())
+        self.reader = pa.RecordBatchReader.from_batches(table.stored_schema, self._batches())
 
     def failure(self, library: Exception, doing: str) -> OmnigraphError:
         """The error to raise after the library failed: the source's own, if that was the cause."""

@@ -14,6 +14,7 @@ from lance.dataset import LanceOperation
 from lance.schema import LanceSchema
 
 from omnigraph_core.errors import InvariantBroken
+from omnigraph_core.storage.blob_columns import PLAIN, stored_field
 from omnigraph_core.storage.detached import stage
 from omnigraph_core.storage.fragments import current_fragments
 from omnigraph_core.storage.proto import NO_PARENT, FieldRecord
@@ -48,7 +49,8 @@ def add_filled_column(table: Table, field: pa.Field, value: pa.Scalar) -> Table:
         InvariantBroken: the name is taken, or the value is not one of the column's.
     """
     _check_new(table, field.name)
-    if value.type != field.type or (not value.is_valid and not field.nullable):
+    is_wrong = value.type != field.type or (not value.is_valid and not field.nullable)
+    if is_wrong or field.type == PLAIN:  # a blob has no default
         raise InvariantBroken(f"`{field.name}` of type {field.type} can hold its default {value}")
     fragments = table.dataset.get_fragments()
     if not fragments:
@@ -140,7 +142,7 @@ def _projected(table: Table, records: Sequence[FieldRecord]) -> Operation:
 
 def _added(table: Table, field: pa.Field) -> Operation:
     with translated("changing the schema", table.uri):
-        _, new = _split(LanceSchema.from_pyarrow(pa.schema([field])))
+        _, new = _split(LanceSchema.from_pyarrow(pa.schema([stored_field(field)])))
         # Counts the ids of data files too: a dropped column's values must not come back.
         first = table.dataset.max_field_id + 1
         ids = {record.id: first + place for place, record in enumerate(new)}

@@ -1,4 +1,4 @@
-"""Row operations on a table: append, upsert, delete, overwrite, adopt.
+"""Row operations on a table: append, upsert, replace, delete, overwrite, adopt.
 
 A table at its pinned version comes in; the table after the operation goes out, or None where the
 operation would change nothing. Each is one detached version, invisible until a catalog names it.
@@ -23,6 +23,7 @@ from omnigraph_core.storage.fragments import (
     unstaged,
     write_append,
 )
+from omnigraph_core.storage.lookup import ADDRESS, MAX_INDEXED_KEYS
 from omnigraph_core.storage.rows import align_rows, check_keys
 from omnigraph_core.storage.translate import translated
 
@@ -35,9 +36,6 @@ if TYPE_CHECKING:
     from omnigraph_core.storage.dataset import Table
     from omnigraph_core.storage.detached import Operation
     from omnigraph_core.storage.rows import Rows
-
-MAX_INDEXED_KEYS: Final = 2_000
-"""Keys up to which looking each one up in the key's index beats scanning the column once."""
 
 _OFFSET_BITS: Final = 32
 """A row address is the fragment's id above, the row's place in the fragment below these bits."""
@@ -79,6 +77,42 @@ def stage_upsert(table: Table, data: pa.Table, *, key: str = "id") -> Table | No
     return try_stage(table, "upserting", prepare)
 
 
+def stage_replace(
+    table: Table, data: Rows | StagedFragments, replaced: pa.Array | pa.ChunkedArray
+) -> Table | None:
+    """Put rows in the place of those at these addresses; None when there are neither.
+
+    Raises:
+        RecordError: the rows do not fit the table's columns.
+        PreconditionFailed: the files were written for other columns than the table has now.
+        InvariantBroken: there is no row at one of the addresses.
+    """
+
+    def prepare() -> Operation | None:
+        fragments = _written(table, data)
+        if not len(replaced):
+            return LanceOperation.Append(fragments) if fragments else None
+        updated, emptied = _without(table, replaced)
+        return LanceOperation.Update(
+            removed_fragment_ids=emptied, updated_fragments=updated, new_fragments=fragments
+        )
+
+    return try_stage(_dated(table, data), "replacing rows", prepare)
+
+
+def stage_delete_addresses(table: Table, addresses: pa.Array | pa.ChunkedArray) -> Table | None:
+    """Remove the rows at these addresses; None when none is given.
+
+    Raises:
+        InvariantBroken: there is no row at one of the addresses.
+    """
+
+    def prepare() -> Operation | None:
+        return _deletion(table, addresses, ADDRESS)
+
+    return try_stage(table, "deleting", prepare) if len(addresses) else None
+
+
 def stage_delete_keys(
     table: Table, keys: pa.Array | pa.ChunkedArray, *, key: str = "id"
 ) -> Table | None:
@@ -111,7 +145,9 @@ def stage_delete_where(table: Table, predicate: str | pa.Expression) -> Table | 
 
     def prepare() -> Operation | None:
         with translated("deleting", table.uri):
-            return _delete_operation(table, predicate)
+            hits = table.scanner([], where=predicate, has_addresses=True).to_table()
+        addresses = hits.column(ADDRESS)
+        return _deletion(table, addresses, str(predicate)) if len(addresses) else None
 
     return try_stage(table, "deleting", prepare)
 
@@ -169,29 +205,49 @@ def _merge(table: Table, key: str, count: int) -> MergeInsertBuilder:
     return table.dataset.merge_insert(key).use_index(count <= MAX_INDEXED_KEYS)
 
 
-def _delete_operation(table: Table, predicate: str | pa.Expression) -> Operation | None:
-    """Rows are found by one scan, with indexes; only fragments that lose rows are touched."""
-    scanner = table.dataset.scanner(columns=[], filter=predicate, with_row_address=True)
-    addresses = scanner.to_table().column("_rowaddr")
-    if not len(addresses):
-        return None
-    hits = pa.table(
-        {
-            "fragment": pc.shift_right(addresses, _OFFSET_BITS),
-            "offset": pc.bit_wise_and(addresses, 2**_OFFSET_BITS - 1),
-        }
-    )
-    per_fragment = hits.group_by("fragment").aggregate([("offset", "list")])
-    gone = dict(zip(*per_fragment.to_pydict().values(), strict=True))
+def _deletion(table: Table, addresses: pa.Array | pa.ChunkedArray, predicate: str) -> Operation:
+    updated, emptied = _without(table, addresses)
+    return LanceOperation.Delete(updated, emptied, predicate)
+
+
+def _without(
+    table: Table, addresses: pa.Array | pa.ChunkedArray
+) -> tuple[list[FragmentMetadata], list[int]]:
+    """The fragments that lose rows as they are afterwards, and the ids of those left empty."""
+    gone = _by_fragment(addresses)
     updated, emptied = [], []
-    for fragment in table.dataset.get_fragments():
-        if fragment.fragment_id in gone:
-            left = fragment.delete_rows(gone[fragment.fragment_id])
+    with translated("deleting rows", table.uri):
+        for fragment in table.dataset.get_fragments():
+            offsets = gone.pop(fragment.fragment_id, None)
+            if offsets is None:
+                continue
+            left = fragment.delete_rows(offsets)
+            kept = 0 if left is None else left.num_rows
+            if fragment.metadata.num_rows - kept != len(offsets):
+                raise _not_there(table)
             if left is None:
                 emptied.append(fragment.fragment_id)
             else:
                 updated.append(left)
-    return LanceOperation.Delete(updated, emptied, str(predicate))
+    if gone:
+        raise _not_there(table)
+    return updated, emptied
+
+
+def _not_there(table: Table) -> InvariantBroken:
+    return InvariantBroken(f"`{table.location}` has a row at every address that is deleted")
+
+
+def _by_fragment(addresses: pa.Array | pa.ChunkedArray) -> dict[int, list[int]]:
+    distinct = pc.unique(addresses)
+    hits = pa.table(
+        {
+            "fragment": pc.shift_right(distinct, _OFFSET_BITS),
+            "offset": pc.bit_wise_and(distinct, 2**_OFFSET_BITS - 1),
+        }
+    )
+    per_fragment = hits.group_by("fragment").aggregate([("offset", "list")])
+    return dict(zip(*per_fragment.to_pydict().values(), strict=True))
 
 
 def _adoptable(

@@ -11,7 +11,10 @@ SURFACE = {
     "omnigraph_core.schema.parse": {"parse_schema"},
     "omnigraph_core.schema.build": {"build_catalog", "compile_schema"},
     "omnigraph_core.schema.render": {"render_schema"},
-    "omnigraph_core.schema.arrow": {"arrow_type", "edge_schema", "node_schema"},
+    "omnigraph_core.schema.arrow": {
+        "arrow_type", "edge_schema", "is_companion", "node_schema", "origin_column",
+        "table_schema", "uri_column",
+    },
     "omnigraph_core.schema.indexes": {"IndexKind", "IndexSpec", "physical_indexes"},
     "omnigraph_core.schema.document": {
         "ConstraintKind", "DocumentConstraint", "DocumentEdge", "DocumentInterface", "DocumentNode",

@@ -19,6 +19,7 @@ from omnigraph_core.storage.compact import compact
 from omnigraph_core.storage.dataset import open_table
 from omnigraph_core.storage.fragments import combine, write_append
 from omnigraph_core.storage.indexes import index_coverage, stage_drop_index, stage_index
+from omnigraph_core.storage.lookup import ADDRESS, find_rows, take_rows
 from omnigraph_core.storage.schema_change import (
     add_filled_column,
     add_null_column,
@@ -30,9 +31,11 @@ from omnigraph_core.storage.session import open_store
 from omnigraph_core.storage.staged import (
     stage_adopt,
     stage_append,
+    stage_delete_addresses,
     stage_delete_keys,
     stage_delete_where,
     stage_overwrite,
+    stage_replace,
     stage_upsert,
 )
 from omnigraph_core.storage.sweep import PERMANENT, delete_files, list_files, reachable_files
@@ -74,6 +77,7 @@ class Step:
 
 KINDS = (
     *("append", "upsert", "upsert", "delete_keys", "delete_where", "staged", "adopt"),
+    *("replace", "replace", "delete_addresses"),
     *("overwrite", "compact", "index", "index", "index", "index", "drop_index"),
     *("add_null", "add_filled", "rename", "drop"),
 )
@@ -163,6 +167,29 @@ def run_upsert(model: Model, step: Step) -> None:
     given = model.make(keys(step), step.number)
     model.put(given)
     model.moved(stage_upsert(model.table, model.arrow(given)), is_change=True)
+
+
+def run_replace(model: Model, step: Step) -> None:
+    """Some rows go, others come, as one step: those with the same ids are among them."""
+    given = model.make(keys(step), step.number)
+    gone = {*keys(step), str(step.number % IDS)}
+    there = addresses(model.table, gone)
+    for key in gone:
+        model.rows.pop(key, None)
+    model.put(given)
+    model.moved(stage_replace(model.table, model.arrow(given), there), is_change=True)
+
+
+def run_delete_addresses(model: Model, step: Step) -> None:
+    there = addresses(model.table, set(keys(step)))
+    gone = [key for key in keys(step) if model.rows.pop(key, None) is not None]
+    model.moved(stage_delete_addresses(model.table, there), is_change=bool(gone))
+
+
+def addresses(table: Table, ids: set[str]) -> pa.ChunkedArray:
+    found = find_rows(table, "id", pa.array(sorted(ids)), ["id"], has_addresses=True)
+    assert take_rows(table, found.column(ADDRESS), ["id"]) == found.select(["id"])
+    return found.column(ADDRESS)
 
 
 def run_delete_keys(model: Model, step: Step) -> None:

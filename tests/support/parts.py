@@ -6,7 +6,6 @@ import random
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from lance.blob import blob_array, blob_field
 
 from omnigraph_core.storage.dataset import create_table
 from omnigraph_core.storage.segments import Metric
@@ -27,7 +26,7 @@ FIELDS = {
     "stock": pa.field("stock", pa.int64()),
     "tags": pa.field("tags", TAGS),
     "shape": pa.field("shape", SHAPE),
-    "drawing": blob_field("drawing"),
+    "drawing": pa.field("drawing", pa.large_binary()),
 }
 SCHEMA = pa.schema(list(FIELDS.values()))
 QUERY = [1.0, 3.0, 2.0, 0.5]
@@ -70,14 +69,8 @@ def parts(numbers: Iterable[int | str], **values: Any) -> list[dict[str, Any]]:
 def rows(items: Iterable[Mapping[str, Any]], schema: pa.Schema = SCHEMA) -> pa.Table:
     """Rows as Arrow, in the schema's columns."""
     listed = list(items)
-    columns = [_column([item.get(field.name) for item in listed], field) for field in schema]
+    columns = [pa.array([item.get(field.name) for item in listed], field.type) for field in schema]
     return pa.Table.from_arrays(columns, schema=schema)
-
-
-def _column(values: list[Any], field: pa.Field) -> pa.Array:
-    if field.type == FIELDS["drawing"].type:
-        return blob_array(values)
-    return pa.array(values, field.type)
 
 
 def shaped(count: int, seed: int = 1) -> list[dict[str, Any]]:
@@ -100,7 +93,7 @@ def nearest(table: Table, k: int, metric: Metric = Metric.L2, **options: Any) ->
 
 def contents(table: Table) -> dict[str, dict[str, Any]]:
     """Every row by its id, blobs as bytes; a repeated id is an error."""
-    found = table.dataset.to_table(blob_handling="all_binary").to_pylist()
+    found = table.read().to_pylist()
     by_id = {row["id"]: row for row in found}
     assert len(by_id) == len(found) == table.count_rows()
     return by_id

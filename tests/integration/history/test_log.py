@@ -92,6 +92,9 @@ def test_the_dataset_has_the_documented_columns(local: Store) -> None:
         "incarnation": "string",
         "operation": "string",
         "actor_id": "string",
+        "idempotency_key": "string",
+        "request_digest": "string",
+        "summary": "string",
     }
     assert lance.dataset(commits_uri(local)).has_stable_row_ids
 
@@ -112,6 +115,22 @@ def test_what_was_read_is_kept_and_extended(local: Store) -> None:
     root = Path(local.root.text)
     (root / GRAPH_COMMITS).rename(root / "moved.lance")
     assert reader.find("main-1") == commits[0], "found before: no request"
+
+
+def test_commits_are_found_by_key(local: Store) -> None:
+    reader, writer = CommitLog(local), CommitLog(local)
+    main = [make_commit(f"m{n}", version=n, key=f"k{n}") for n in range(1, 5)]
+    there = make_commit("r1", version=9, incarnation="01J0", key="k1")
+    assert reader.find_keyed("main", "k1", up_to=0) == (None, True)
+    assert reader.find_keyed("main", "k1", up_to=1) == (None, False)
+    writer.record([*main[:2], there])
+    assert reader.find_keyed("main", "k1", up_to=2) == (main[0], True)
+    assert reader.find_keyed("01J0", "k1", up_to=9) == (there, True)
+    assert reader.find_keyed("01J0", "k2", up_to=9) == (None, True)
+    writer.record(main)
+    assert reader.find_keyed("main", "k4", up_to=2) == (None, True), "nothing is asked"
+    assert reader.find_keyed("main", "k4", up_to=5) == (main[3], False)
+    assert CommitLog(local).commits() == (*main[:2], there, *main[2:])
 
 
 def test_many_commits_at_once(local: Store) -> None:

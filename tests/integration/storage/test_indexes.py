@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -24,6 +24,7 @@ from omnigraph_core.storage.indexes import (
     stage_index,
     stage_segments,
 )
+from omnigraph_core.storage.lookup import ADDRESS, find_rows
 from omnigraph_core.storage.schema_change import add_null_column
 from omnigraph_core.storage.segments import (
     IndexRequest,
@@ -37,6 +38,7 @@ from omnigraph_core.storage.staged import (
     stage_delete_keys,
     stage_delete_where,
     stage_overwrite,
+    stage_replace,
     stage_upsert,
 )
 from tests.support.parts import SCHEMA, nearest, part, parts, present, rows, shaped
@@ -88,6 +90,7 @@ def test_an_index_follows_a_changing_table(stocked: Table, name: str) -> None:
         lambda table: stage_upsert(table, rows(parts([1, 3, 9], name="nut number11", stock=3))),
         lambda table: stage_delete_keys(table, pa.array(["7", "0"])),
         lambda table: stage_append(table, rows(parts([0, 11]))),
+        lambda table: replaced(table, parts([2, 11, 12], name="nut number7", stock=5)),
         lambda table: compact(table),
         lambda table: stage_upsert(table, rows(parts([30], stock=3, tags=["m2"]))),
         lambda table: stage_append(table, rows(parts([40], name=None, stock=None, tags=None))),
@@ -103,6 +106,13 @@ def test_an_index_follows_a_changing_table(stocked: Table, name: str) -> None:
         assert 1 <= coverage.segment_count <= MAX_SEGMENTS
         assert stage_index(table, request) is None
     assert table.dataset.latest_version == EMPTY_VERSION
+
+
+def replaced(table: Table, items: list[dict[str, Any]]) -> Table | None:
+    """Rows put in the place of those with the same ids."""
+    ids = pa.array([item["id"] for item in items])
+    there = find_rows(table, "id", ids, [], has_addresses=True).column(ADDRESS)
+    return stage_replace(table, rows(items), there)
 
 
 def check_value_index(table: Table, name: str) -> None:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from lance.blob import blob_field
 
 from omnigraph_core import failpoints
 from omnigraph_core.errors import InvariantBroken, StorageError
@@ -54,7 +53,7 @@ NEW_FIELDS: dict[str, tuple[pa.Field, Any]] = {
     "vector": (pa.field("extra", pa.list_(pa.field("item", pa.float32()), 3)), [1.0, 2.0, 3.0]),
     "struct": (pa.field("extra", BOX), {"size": 1, "slots": [{"label": "top"}]}),
     "bytes": (pa.field("extra", pa.large_binary()), b"\x00\x01"),
-    "blob": (blob_field("extra"), LARGE),
+    "blob": (pa.field("extra", pa.large_binary()), LARGE),
 }
 
 

@@ -23,14 +23,17 @@ from omnigraph_core.storage import staged
 from omnigraph_core.storage.dataset import EMPTY_VERSION, create_table, open_table
 from omnigraph_core.storage.fragments import StagedFragments, combine, write_append
 from omnigraph_core.storage.indexes import stage_index
+from omnigraph_core.storage.lookup import ADDRESS, find_rows
 from omnigraph_core.storage.schema_change import add_null_column, drop_column, rename_column
 from omnigraph_core.storage.segments import IndexRequest, SegmentKind
 from omnigraph_core.storage.staged import (
     stage_adopt,
     stage_append,
+    stage_delete_addresses,
     stage_delete_keys,
     stage_delete_where,
     stage_overwrite,
+    stage_replace,
     stage_upsert,
 )
 from tests.support.parts import (
@@ -53,9 +56,22 @@ if TYPE_CHECKING:
 
     from omnigraph_core.storage.dataset import Table
 
+NOWHERE = pa.array([], pa.uint64())
+
+
+def addresses_of(table: Table, ids: list[str]) -> pa.ChunkedArray:
+    return find_rows(table, "id", pa.array(ids), [], has_addresses=True).column(ADDRESS)
+
+
 OPERATIONS: dict[str, Callable[[Table], Table | None]] = {
     "append": lambda table: stage_append(table, rows(parts([7, 8]))),
     "upsert": lambda table: stage_upsert(table, rows(parts([2, 9], stock=-1))),
+    "replace": lambda table: stage_replace(
+        table, rows(parts([2, 9], stock=-1)), addresses_of(table, ["2", "4"])
+    ),
+    "delete addresses": lambda table: stage_delete_addresses(
+        table, addresses_of(table, ["1", "4"])
+    ),
     "delete keys": lambda table: stage_delete_keys(table, pa.array(["1", "4"])),
     "delete where": lambda table: stage_delete_where(table, "`stock` >= 4"),
     "overwrite": lambda table: stage_overwrite(table, rows(parts([1, 2]))),
@@ -63,6 +79,8 @@ OPERATIONS: dict[str, Callable[[Table], Table | None]] = {
 EXPECTED: dict[str, dict[str, Any]] = {
     "append": by_id(parts([*range(6), 7, 8])),
     "upsert": {**by_id(parts(range(6))), **by_id(parts([2, 9], stock=-1))},
+    "replace": {**by_id(parts([0, 1, 3, 5])), **by_id(parts([2, 9], stock=-1))},
+    "delete addresses": by_id(parts([0, 2, 3, 5])),
     "delete keys": by_id(parts([0, 2, 3, 5])),
     "delete where": by_id(parts(range(4))),
     "overwrite": by_id(parts([1, 2])),
@@ -106,6 +124,9 @@ def test_failing_at_any_point_leaves_the_table(stocked: Table, name: str) -> Non
         lambda table: stage_delete_keys(table, pa.array([None], pa.utf8())),
         lambda table: stage_delete_keys(table, pa.array([], pa.utf8())),
         lambda table: stage_delete_where(table, "`stock` = 77"),
+        lambda table: stage_delete_addresses(table, NOWHERE),
+        lambda table: stage_replace(table, SCHEMA.empty_table(), NOWHERE),
+        lambda table: stage_replace(table, combine(table, []), NOWHERE),
         lambda table: stage_adopt(table, table, []),
     ],
 )

@@ -17,6 +17,7 @@ def make_commit(
     at: int = 0,
     incarnation: str = "main",
     actor: str | None = None,
+    key: str | None = None,
 ) -> GraphCommit:
     return GraphCommit(
         graph_commit_id=commit_id,
@@ -28,6 +29,9 @@ def make_commit(
         actor_id=actor,
         created_at=at,
         operation="load",
+        idempotency_key=key,
+        request_digest=None if key is None else f"digest of {key}",
+        summary=None if key is None else "{}",
     )
 
 

@@ -8,6 +8,7 @@ from omnigraph_core.errors import ErrorKind, PreconditionFailed, VersionConflict
 from omnigraph_core.manifest.requirements import (
     BranchIs,
     HeadIs,
+    KeyIsNew,
     PublishState,
     Requirement,
     SchemaIs,
@@ -17,7 +18,7 @@ from omnigraph_core.manifest.requirements import (
     check_all,
     requirements_of,
 )
-from tests.unit.manifest.samples import entry, image, snapshot
+from tests.unit.manifest.samples import commit, entry, image, snapshot
 
 BASE = snapshot(image(entry("node:Part", table_version=3), tombstones={"node:Old": 7}))
 STATE = PublishState(BASE, now=1000.0)
@@ -80,6 +81,35 @@ def test_what_moved(requirement: Requirement, member: str, expected: str, actual
     assert caught.value.details() == {"member": member, "expected": expected, "actual": actual}
     assert caught.value.kind is ErrorKind.CONFLICT
     assert caught.value.retryable
+
+
+LATER = PublishState(
+    snapshot(
+        image(commits=(commit(10), commit(11, idempotency_key="b"), commit(12))),
+        manifest_version=12,
+    ),
+    now=1000.0,
+)
+
+
+@pytest.mark.parametrize(
+    ("key", "incarnation", "seen_version"),
+    [("a", "main", 12), ("a", "main", 10), ("a", "main", 9), ("b", "01J0", 9), ("b", "01J0", 0)],
+)
+def test_a_new_key(key: str, incarnation: str, seen_version: int) -> None:
+    KeyIsNew(key, incarnation, seen_version).check(LATER)
+
+
+@pytest.mark.parametrize("seen_version", [8, 11, 12])
+def test_a_key_that_was_used_meanwhile(seen_version: int) -> None:
+    with pytest.raises(PreconditionFailed, match="idempotency key is that of commit c11") as caught:
+        KeyIsNew("b", "main", seen_version).check(LATER)
+    assert caught.value.member == "idempotency key"
+
+
+def test_a_key_looked_for_too_long_ago() -> None:
+    with pytest.raises(PreconditionFailed, match="up to 8, expected looked for up to version 9"):
+        KeyIsNew("a", "main", 8).check(LATER)
 
 
 def test_the_first_failure_is_raised_and_names_the_others() -> None:

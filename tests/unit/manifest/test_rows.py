@@ -28,7 +28,15 @@ FULL = image(
     commits=(
         commit(8, parent_commit_id="c7", actor_id="ada"),
         commit(9, manifest_branch="b", incarnation="i1", manifest_version=1),
-        commit(10, merged_parent_commit_id="c5", manifest_version=2, created_at=3),
+        commit(
+            10,
+            merged_parent_commit_id="c5",
+            manifest_version=2,
+            created_at=3,
+            idempotency_key="nightly",
+            request_digest="d1",
+            summary='{"rows":3}',
+        ),
     ),
 )
 
@@ -157,6 +165,11 @@ def test_chunks_mean_nothing() -> None:
     assert decode_image(chunked, where="here") == FULL
 
 
+def test_a_commit_without_a_key_takes_no_room_for_one() -> None:
+    named = [set(json.loads(row(rows_of(FULL), name)["metadata"])) for name in ("c8", "c10")]
+    assert named[1] - named[0] == {"merged_parent", "idempotency_key", "request_digest", "summary"}
+
+
 def test_an_image_without_tables() -> None:
     assert decode(rows_of(image())) == image()
 
@@ -240,6 +253,9 @@ DAMAGES = [
     (with_metadata("c9", incarnation=None), "metadata of row `c9` has no incarnation"),
     (with_metadata("c9", parent=1), "parent of metadata of row `c9` is 1, expected text"),
     (with_metadata("c9", created_at="now"), "created_at of metadata of row `c9` is 'now'"),
+    (with_metadata("c10", idempotency_key=5), "idempotency_key of metadata of row `c10` is 5"),
+    (with_metadata("c10", request_digest=[]), "request_digest of metadata of row `c10` is []"),
+    (with_metadata("c10", summary={}), "summary of metadata of row `c10` is {}, expected text"),
     (with_metadata("graph_head:main", head_commit_id="c9"), "is 'c9', expected `c10`"),
     (with_cell("graph_schema", object_id="schema"), "expected `graph_schema`"),
     (with_metadata("graph_schema", hash=None), "metadata of row `graph_schema` has no hash"),

@@ -1,0 +1,1 @@
+"""What writing costs beside the bare Lance calls."""

@@ -1,0 +1,111 @@
+"""How far a long command is, on stderr: one line that changes on a terminal, else a line now and
+then, so that a log of a short command stays empty.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import TYPE_CHECKING, Final, TextIO
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from omnigraph_core.write.progress import Progress
+
+_TERMINAL_INTERVAL: Final = 0.1
+_LOG_INTERVAL: Final = 3.0
+_ORDER: Final = ("read", "validated", "embedded", "staged")
+_CLEAR: Final = "\r\x1b[K"
+_USUAL_WIDTH: Final = 80
+
+
+class StatusLine:
+    """Shows texts as they come, as often as the stream can take them. A context manager."""
+
+    def __init__(
+        self, stream: TextIO | None, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._stream = stream
+        self._clock = clock
+        self._is_terminal = stream is not None and stream.isatty()
+        self._started = clock()
+        self._shown_at = self._started - _TERMINAL_INTERVAL if self._is_terminal else self._started
+        self._text: Callable[[float], str] | None = None
+
+    @classmethod
+    def on_stderr(cls, *, is_quiet: bool) -> StatusLine:
+        return cls(None if is_quiet else sys.stderr)
+
+    def __enter__(self) -> StatusLine:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Leave the last text standing on a terminal."""
+        if self._stream is not None and self._is_terminal and self._text is not None:
+            self._write(self._text)
+            self._stream.write("\n")
+            self._stream.flush()
+
+    def update(self, text: Callable[[float], str]) -> None:
+        """Show a text, made from the seconds that have passed, if it is time for one."""
+        self._text = text
+        interval = _TERMINAL_INTERVAL if self._is_terminal else _LOG_INTERVAL
+        if self._stream is not None and self._clock() - self._shown_at >= interval:
+            self._write(text)
+
+    def _write(self, text: Callable[[float], str]) -> None:
+        assert self._stream is not None
+        self._shown_at = self._clock()
+        line = text(self._shown_at - self._started)
+        if self._is_terminal:
+            line = f"{_CLEAR}{line[: _width(self._stream) - 1]}"
+        self._stream.write(line if self._is_terminal else f"{line}\n")
+        self._stream.flush()
+
+
+def _width(stream: TextIO) -> int:
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or _USUAL_WIDTH
+    except OSError:
+        return _USUAL_WIDTH
+
+
+class RowCounts:
+    """A listener of a write: rows that have passed each step, and how fast they come."""
+
+    def __init__(self, line: StatusLine) -> None:
+        self._line = line
+        self._rows: dict[str, int] = {}
+
+    def __call__(self, progress: Progress) -> None:
+        self._rows[progress.step] = progress.rows
+        self._line.update(self._text)
+
+    def _text(self, seconds: float) -> str:
+        counts = [(step, self._rows[step]) for step in _ORDER if step in self._rows]
+        (first, most), *others = counts
+        parts = [f"{most:,} rows {first}", *(f"{rows:,} {step}" for step, rows in others)]
+        if seconds > 0:
+            parts.append(f"{most / seconds:,.0f} rows/s")
+        return ", ".join(parts)
+
+
+class FileCounts:
+    """Told how many more rows of a file are embedded, and of how many."""
+
+    def __init__(self, line: StatusLine) -> None:
+        self._line = line
+        self._done = 0
+
+    def __call__(self, more: int, total: int) -> None:
+        self._done += more
+        done = self._done
+        self._line.update(lambda _: f"{done:,} of {total:,} rows embedded")

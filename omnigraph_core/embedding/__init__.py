@@ -1,0 +1,1 @@
+"""Embeddings: texts in, vectors out, whichever provider makes them."""

@@ -1,0 +1,123 @@
+"""Many texts over few requests: cached vectors first, the rest in batches, several at a time.
+
+The first failure stops the rest; what was answered by then is in the cache.
+"""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from typing import TYPE_CHECKING
+
+from omnigraph_core.embedding.cache import VectorCache, cache_key
+from omnigraph_core.embedding.config import EmbedConfig, Provider
+from omnigraph_core.embedding.gemini import GeminiClient
+from omnigraph_core.embedding.openai import OpenAIClient
+from omnigraph_core.embedding.retry import ask_patiently
+from omnigraph_core.errors import ConfigError
+from omnigraph_core.settings import EMBED_BATCH_CHARACTERS, EMBED_PROVIDER
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from omnigraph_core.embedding.client import Ask, Client
+
+    Part = tuple[list[int], NDArray[np.float32]]
+
+
+class Requests:
+    """A provider with its cache and its threads; safe to share between threads."""
+
+    def __init__(self, config: EmbedConfig) -> None:
+        self._config = config
+        self._cache = None if config.cache is None else VectorCache(config.cache)
+        # One pool for all callers: the limit is on what the provider sees.
+        self._threads = ThreadPoolExecutor(config.concurrency, thread_name_prefix="embed")
+        self._lock = threading.Lock()
+        self._client: Client | None = None
+
+    def iter_vectors(self, texts: Sequence[str], ask: Ask) -> Generator[Part, None, None]:
+        """Positions of texts and their vectors, as they become known.
+
+        Raises:
+            ConfigError: a request is needed and the key is missing.
+            EmbeddingError: the provider failed.
+        """
+        missing = set(range(len(texts)))
+        keys = self._keys(texts, ask)
+        if self._cache is not None:
+            for part in self._cache.iter_found(keys, ask.dimension):
+                missing.difference_update(part[0])
+                yield part
+        if missing:
+            yield from self._iter_asked(texts, keys, sorted(missing), ask)
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=True, cancel_futures=True)
+        with self._lock:
+            if self._client is not None:
+                self._client.close()
+            if self._cache is not None:
+                self._cache.close()
+
+    def _keys(self, texts: Sequence[str], ask: Ask) -> list[bytes]:
+        if self._cache is None:
+            return []
+        task = ask.task if self._config.has_tasks else ""
+        # The address stands for the provider: two services may call different models alike.
+        scope = (self._config.base_url, ask.model, str(ask.dimension), task)
+        return [cache_key(scope, text) for text in texts]
+
+    def _iter_asked(
+        self, texts: Sequence[str], keys: Sequence[bytes], missing: Sequence[int], ask: Ask
+    ) -> Iterator[Part]:
+        client = self._open()
+        stop = threading.Event()
+
+        def answer(positions: list[int]) -> Part:
+            batch = [texts[position] for position in positions]
+            vectors = ask_patiently(client, batch, ask, self._config, stop)
+            if self._cache is not None:
+                self._cache.put([keys[position] for position in positions], vectors)
+            return positions, vectors
+
+        batches = _batches(texts, missing, self._config.batch)
+        futures = [self._threads.submit(answer, positions) for positions in batches]
+        try:
+            for future in as_completed(futures):
+                yield future.result()
+        finally:
+            # On a failure, and when the caller has had enough.
+            stop.set()
+            for future in futures:
+                future.cancel()
+
+    def _open(self) -> Client:
+        config = self._config
+        if config.key is None and config.key_name is not None:
+            raise ConfigError(
+                f"{config.key_name} is not set: {config.provider} makes no embeddings without it",
+                hint=f"set it, or choose another provider with {EMBED_PROVIDER.name}",
+            )
+        with self._lock:
+            if self._client is None:
+                is_gemini = config.provider is Provider.GEMINI
+                self._client = GeminiClient(config) if is_gemini else OpenAIClient(config)
+            return self._client
+
+
+def _batches(texts: Sequence[str], positions: Sequence[int], size: int) -> Iterator[list[int]]:
+    """Runs of positions, none above `size` nor, if it can be helped, too long to send."""
+    batch: list[int] = []
+    characters = 0
+    for position in positions:
+        characters += len(texts[position])
+        if batch and (len(batch) == size or characters > EMBED_BATCH_CHARACTERS.value):
+            yield batch
+            batch, characters = [], len(texts[position])
+        batch.append(position)
+    if batch:
+        yield batch

@@ -1,0 +1,280 @@
+"""The writing half of `Omnigraph`: load, ingest, mutate, embeddings, export, blobs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from omnigraph_core.engine import branching, exports
+from omnigraph_core.engine.ingest import ingest
+from omnigraph_core.errors import ConfigError
+from omnigraph_core.exec.catalogs import accepted_catalog
+from omnigraph_core.history.snapshots import ReadTarget
+from omnigraph_core.manifest.image import MAIN
+from omnigraph_core.write import backfill
+from omnigraph_core.write.blobs import find_blob
+from omnigraph_core.write.commit import WriteOptions
+from omnigraph_core.write.embed import EmbedMode
+from omnigraph_core.write.load import load
+from omnigraph_core.write.load_model import LoadMode, LoadOptions
+from omnigraph_core.write.mutate import run_mutation
+from omnigraph_core.write.sources import open_sources
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from omnigraph_core.embedding.embedder import Embedder
+    from omnigraph_core.engine.ingest import IngestResult
+    from omnigraph_core.exec.queries import QueryCache
+    from omnigraph_core.history.context import GraphContext
+    from omnigraph_core.manifest.snapshot import Snapshot
+    from omnigraph_core.storage.dataset import Table
+    from omnigraph_core.write.backfill import BackfillResult, EmbeddingStatus
+    from omnigraph_core.write.blobs import Blob
+    from omnigraph_core.write.export_parquet import ExportedFile
+    from omnigraph_core.write.load_model import LoadResult
+    from omnigraph_core.write.mutate import MutationResult
+    from omnigraph_core.write.progress import Listener
+    from omnigraph_core.write.sources import Given
+
+
+class Writes:
+    """What changes the rows of a graph, and what takes them out whole."""
+
+    _context: GraphContext
+    _queries: QueryCache
+    _embedder: Embedder
+
+    def load(
+        self,
+        data: Given,
+        *,
+        branch: str = MAIN,
+        mode: LoadMode | str = LoadMode.MERGE,
+        format: str | None = None,
+        type: str | None = None,
+        embed: EmbedMode | str = EmbedMode.NOW,
+        dry_run: bool = False,
+        rejects: str | Path | None = None,
+        skip_bad: bool = False,
+        progress: Listener | None = None,
+        if_commit: str | None = None,
+        idempotency_key: str | None = None,
+        actor: str | None = None,
+    ) -> LoadResult:
+        """Load records into a branch with one commit.
+
+        Args:
+            data: a path, bytes of JSONL, an open file, an Arrow table, or several of these.
+            format: `jsonl`, `csv`, `parquet` or `arrow`; by default what the name of the file says.
+            type: the type of the rows of a table, `Person` or `edge:Knows`.
+            rejects: a file to write the records to that break a rule.
+            skip_bad: load the good records even so.
+            if_commit: refuse unless this commit is the head of the branch.
+            idempotency_key: a repeat under the same key loads nothing and returns the same result.
+
+        Raises:
+            DataError: records are malformed or break a rule; carries all of them.
+            BranchNotFound: there is no such branch.
+            ConflictError: others changed the branch meanwhile.
+            EmbeddingError: a vector could not be made.
+        """
+        sources = open_sources(data, format=format, type_name=type)
+        options = LoadOptions(
+            mode=_mode(mode),
+            write=WriteOptions(branch, if_commit, idempotency_key, actor),
+            embed=_embed(embed),
+            is_dry_run=dry_run,
+            is_skipping_bad=skip_bad,
+            rejects=None if rejects is None else Path(rejects),
+            progress=progress,
+        )
+        return load(self._context, sources, options, self._embedder)
+
+    def ingest(
+        self,
+        data: Given,
+        *,
+        branch: str = MAIN,
+        source: str = MAIN,
+        mode: LoadMode | str = LoadMode.MERGE,
+        format: str | None = None,
+        type: str | None = None,
+        embed: EmbedMode | str = EmbedMode.NOW,
+        dry_run: bool = False,
+        rejects: str | Path | None = None,
+        skip_bad: bool = False,
+        progress: Listener | None = None,
+        if_commit: str | None = None,
+        idempotency_key: str | None = None,
+        actor: str | None = None,
+    ) -> IngestResult:
+        """Load into a branch, forking it from `source` first if it is missing.
+
+        The other arguments, and what is raised, are those of `load`. A new branch stays even if the
+        load is refused.
+        """
+        sources = open_sources(data, format=format, type_name=type)
+        options = LoadOptions(
+            mode=_mode(mode),
+            write=WriteOptions(branch, if_commit, idempotency_key, actor),
+            embed=_embed(embed),
+            is_dry_run=dry_run,
+            is_skipping_bad=skip_bad,
+            rejects=None if rejects is None else Path(rejects),
+            progress=progress,
+        )
+        return ingest(self._context, sources, source, options, self._embedder)
+
+    def mutate(
+        self,
+        query: str,
+        params: Mapping[str, object] | None = None,
+        *,
+        name: str | None = None,
+        branch: str = MAIN,
+        embed: EmbedMode | str = EmbedMode.NOW,
+        if_commit: str | None = None,
+        idempotency_key: str | None = None,
+        actor: str | None = None,
+    ) -> MutationResult:
+        """Run a mutation: all of its statements with one commit, or none.
+
+        Args:
+            name: which query of the text; may be left out when there is only one.
+            if_commit: refuse unless this commit is the head of the branch.
+            idempotency_key: a repeat under the same key changes nothing and has the same result.
+
+        Raises:
+            CompileError: the query is wrong, or not a mutation.
+            DataError: parameters or rows break a rule; carries every problem.
+            ConflictError: others changed the branch meanwhile.
+            EmbeddingError: a vector could not be made.
+        """
+        digest = hashlib.sha256(json.dumps([query, name, params], default=str).encode())
+        return run_mutation(
+            self._context,
+            lambda catalog: self._queries.compiled(query, name, catalog),
+            params,
+            WriteOptions(branch, if_commit, idempotency_key, actor),
+            embedder=self._embedder,
+            embed=_embed(embed),
+            digest=digest.hexdigest(),
+        )
+
+    # Embeddings
+
+    def embedding_status(self, target: str | ReadTarget = MAIN) -> tuple[EmbeddingStatus, ...]:
+        """How many vectors of each embedded property are ready, pending and stale.
+
+        Raises:
+            NotFoundError: no such branch, commit or tag.
+        """
+        snapshot = self._resolve(target)
+        return backfill.embedding_status(self._context, snapshot, self._embedder)
+
+    def embed_backfill(
+        self,
+        *,
+        branch: str = MAIN,
+        progress: Listener | None = None,
+        actor: str | None = None,
+    ) -> BackfillResult:
+        """Make the vectors that are pending or stale, some at a time, with a commit for each part.
+
+        Raises:
+            BranchNotFound: there is none of that name.
+            EmbeddingError: a vector could not be made; those of earlier parts are kept.
+        """
+        options = WriteOptions(branch, actor=actor)
+        return backfill.backfill(self._context, options, self._embedder, progress=progress)
+
+    # Out of the graph
+
+    def export_jsonl(
+        self,
+        target: str | ReadTarget = MAIN,
+        *,
+        types: Sequence[str] = (),
+        table_keys: Sequence[str] = (),
+    ) -> Iterator[bytes]:
+        """A snapshot as JSONL that `load` reads back, in pieces of whole lines.
+
+        The snapshot is safe from cleanup while it is being read.
+
+        Raises:
+            NotFoundError: no such branch, commit or tag.
+            ConfigError: no such type or table.
+        """
+        return exports.stream_jsonl(self._context, self._resolve(target), types, table_keys)
+
+    def export_parquet(
+        self,
+        directory: str | Path,
+        target: str | ReadTarget = MAIN,
+        *,
+        types: Sequence[str] = (),
+        table_keys: Sequence[str] = (),
+    ) -> tuple[ExportedFile, ...]:
+        """A snapshot as one Parquet file per type, below `nodes` and `edges` of a directory.
+
+        Raises:
+            NotFoundError: no such branch, commit or tag.
+            ConfigError: no such type or table, or the directory cannot be written.
+        """
+        snapshot = self._resolve(target)
+        path = Path(directory)
+        return exports.write_parquet(self._context, snapshot, types, table_keys, path)
+
+    def open_blob(
+        self, type: str, id: str, property: str, *, target: str | ReadTarget = MAIN
+    ) -> Blob:
+        """A blob to read from, or the address it is kept at.
+
+        Raises:
+            NotFoundError: no such row, branch, commit or tag.
+            ConfigError: no such type, or no such Blob property.
+        """
+        snapshot = self._resolve(target)
+
+        def open_table(table_key: str) -> Table:
+            entry = snapshot.table(table_key)
+            return self._context.table(entry.location, entry.physical_version)
+
+        return find_blob(accepted_catalog(snapshot.schema), open_table, type, id, property)
+
+    def read_blob(
+        self,
+        type: str,
+        id: str,
+        property: str,
+        *,
+        offset: int = 0,
+        length: int | None = None,
+        target: str | ReadTarget = MAIN,
+    ) -> bytes | None:
+        """The bytes of a blob, or some of them; None if it is null.
+
+        Raises:
+            NotFoundError: no such row, branch, commit or tag.
+            ConfigError: no such property, or the blob is kept elsewhere.
+        """
+        return self.open_blob(type, id, property, target=target).read(offset, length)
+
+    def _resolve(self, target: str | ReadTarget) -> Snapshot:
+        chosen = ReadTarget(branch=target) if isinstance(target, str) else target
+        return branching.resolve(self._context, chosen).snapshot
+
+
+def _mode(mode: LoadMode | str) -> LoadMode:
+    if mode not in tuple(LoadMode):
+        raise ConfigError(f"unknown mode {mode!r}", hint=f"use {', '.join(LoadMode)}")
+    return LoadMode(mode)
+
+
+def _embed(mode: EmbedMode | str) -> EmbedMode:
+    if mode not in tuple(EmbedMode):
+        raise ConfigError(f"unknown way to embed {mode!r}", hint=f"use {', '.join(EmbedMode)}")
+    return EmbedMode(mode)

@@ -1,0 +1,1 @@
+"""The executor: compiled expressions over Arrow columns."""

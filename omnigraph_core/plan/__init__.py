@@ -1,0 +1,1 @@
+"""Planning: what of a query is handed to storage, and how."""

@@ -1,0 +1,242 @@
+"""Finding rows of a table: values, a filter or addresses come in, the rows that have them go out.
+
+An address says where a row is in one version of the table, and means nothing in another. Columns
+that are wanted are read for the rows that are found, not for those that are passed by.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.acero as acero
+import pyarrow.compute as pc
+
+from omnigraph_core.errors import InvariantBroken
+from omnigraph_core.storage.blob_columns import PLAIN, plain_rows
+from omnigraph_core.storage.translate import translated
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from omnigraph_core.storage.dataset import Table
+
+ADDRESS: Final = "_rowaddr"
+"""The column of addresses: unsigned 64 bits, the fragment above, the row in it below."""
+
+MAX_INDEXED_KEYS: Final = 2_000
+"""Keys up to which looking each one up in the key's index beats scanning the column once."""
+
+_MAX_TAKEN_SHARE: Final = 0.25
+"""Of the rows of a table: beyond it, reading all of them in order beats picking these out."""
+
+_PORTION_BYTES: Final = 64 << 20
+"""Of blobs that are in memory at a time while rows are read one after another, or one blob."""
+
+_KEY_ROWS: Final = 65_536
+"""Rows of a batch while only one column of keys is read."""
+
+
+def find_rows(
+    table: Table,
+    column: str,
+    values: pa.Array | pa.ChunkedArray,
+    columns: Sequence[str],
+    *,
+    has_addresses: bool = False,
+) -> pa.Table:
+    """The rows whose value in a column is one of those given, in insertion order.
+
+    Few values are looked up in the column's index, if it has one; for many the column is read
+    once. A null finds nothing.
+
+    Raises:
+        InvariantBroken: the values are not of the column's type.
+    """
+    expected = table.schema.field(column).type
+    if values.type != expected:
+        raise InvariantBroken(f"values for `{column}` of `{table.location}` are {expected}")
+    wanted = _distinct(values)
+    if not len(wanted):
+        return _empty(table, columns, has_addresses=has_addresses)
+    if len(wanted) <= MAX_INDEXED_KEYS:
+        return _scan(table, columns, _is_one_of(column, wanted), has_addresses=has_addresses)
+    kept = [ADDRESS, column] if column in columns else [ADDRESS]
+    keys = _sought(table, column, wanted, kept)
+    return _completed(table, keys, columns, has_addresses=has_addresses)
+
+
+def find_where(
+    table: Table,
+    where: str | pa.Expression | None,
+    columns: Sequence[str],
+    *,
+    has_addresses: bool = False,
+) -> pa.Table:
+    """The rows a filter holds for, in insertion order; all of them without a filter.
+
+    Args:
+        where: a filter in Lance's SQL (names in backticks) or an Arrow expression.
+    """
+    return _scan(table, columns, where, has_addresses=has_addresses)
+
+
+def take_rows(
+    table: Table,
+    addresses: pa.Array | pa.ChunkedArray,
+    columns: Sequence[str] | None = None,
+) -> pa.Table:
+    """The rows at these addresses of this version, in the order given; each must be there."""
+    names = list(table.schema.names if columns is None else columns)
+    if not len(addresses):
+        return _empty(table, names, has_addresses=False)
+    known = [pa.table({ADDRESS: addresses})]
+    if others := _but_blobs(table, names):
+        known.append(_taken(table, addresses, others))
+    return _assembled(table, known, names)
+
+
+def iter_rows(
+    table: Table, columns: Sequence[str] | None = None, *, batch_rows: int = 8192
+) -> Iterator[pa.RecordBatch]:
+    """All rows in insertion order, some at a time: fewer where their blobs are large."""
+    names = list(table.schema.names if columns is None else columns)
+    with translated("reading", table.uri):
+        if not table.blobs_of(names):
+            yield from table.scanner(names, batch_rows=batch_rows).to_batches()
+            return
+        described = table.dataset.scanner(
+            columns=names, with_row_address=True, batch_size=batch_rows
+        )
+        for batch in described.to_batches():
+            for portion in _portions(batch, table.blobs_of(names)):
+                rows = _assembled(table, [pa.Table.from_batches([portion])], names)
+                yield from rows.combine_chunks().to_batches()
+
+
+def _distinct(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+    distinct = pc.unique(pc.drop_null(values))
+    if pa.types.is_floating(distinct.type) and pc.any(pc.equal(distinct, 0)).as_py():
+        # Both zeros are one value to whoever asks, and two to an index.
+        zeros = pa.array([0.0, -0.0], distinct.type)
+        return pc.unique(pa.concat_arrays([distinct, zeros]))
+    return distinct
+
+
+def _empty(table: Table, columns: Sequence[str], *, has_addresses: bool) -> pa.Table:
+    return _schema(table, columns, has_addresses=has_addresses).empty_table()
+
+
+def _schema(table: Table, columns: Sequence[str], *, has_addresses: bool) -> pa.Schema:
+    fields = [table.schema.field(name) for name in columns]
+    return pa.schema([*fields, pa.field(ADDRESS, pa.uint64())] if has_addresses else fields)
+
+
+def _is_one_of(column: str, wanted: pa.Array) -> str | pa.Expression:
+    """Lance takes typed expressions for all types but those that it cannot tell others of."""
+    kind = wanted.type
+    if pa.types.is_unsigned_integer(kind):
+        return f"`{column}` IN ({', '.join(str(value) for value in wanted.to_pylist())})"
+    if pa.types.is_date64(kind):
+        moments = wanted.view(pa.int64()).to_pylist()
+        listed = ", ".join(f"arrow_cast({moment}, 'Date64')" for moment in moments)
+        return f"`{column}` IN ({listed})"
+    return pc.field(column).isin(wanted)
+
+
+def _scan(
+    table: Table,
+    columns: Sequence[str],
+    where: str | pa.Expression | None,
+    *,
+    has_addresses: bool,
+) -> pa.Table:
+    with translated("looking up rows", table.uri):
+        rows = table.scanner(columns, where=where, has_addresses=has_addresses).to_table()
+    return plain_rows(rows, table.blobs_of(columns))
+
+
+def _sought(table: Table, column: str, wanted: pa.Array, kept: Sequence[str]) -> pa.Table:
+    """The rows with these values, by ascending address: one pass over the column."""
+    with translated("looking up rows", table.uri):
+        keys = table.scanner([column], has_addresses=True, batch_rows=_KEY_ROWS).to_reader()
+        # A join makes its table of the values once; a filter would for every batch.
+        join = acero.HashJoinNodeOptions("left semi", [column], [column], left_output=kept)
+        read = acero.RecordBatchReaderSourceNodeOptions(keys)
+        given = acero.TableSourceNodeOptions(pa.table({column: wanted}))
+        sources = [
+            acero.Declaration("record_batch_reader_source", read),
+            acero.Declaration("table_source", given),
+        ]
+        return acero.Declaration("hashjoin", join, sources).to_table().sort_by(ADDRESS)
+
+
+def _completed(
+    table: Table, keys: pa.Table, columns: Sequence[str], *, has_addresses: bool
+) -> pa.Table:
+    """These columns of the rows whose ascending addresses, and maybe a column, are known."""
+    if not keys.num_rows:
+        return _empty(table, columns, has_addresses=has_addresses)
+    known = [keys]
+    if missing := [name for name in _but_blobs(table, columns) if name not in keys.column_names]:
+        addresses = keys.column(ADDRESS).combine_chunks()
+        is_most = len(addresses) > _MAX_TAKEN_SHARE * table.count_rows()
+        known.append((_sifted if is_most else _taken)(table, addresses, missing))
+    return _assembled(table, known, columns, has_addresses=has_addresses)
+
+
+def _but_blobs(table: Table, columns: Sequence[str]) -> list[str]:
+    blobs = table.blobs_of(columns)
+    return [name for name in columns if name not in blobs]
+
+
+def _taken(table: Table, addresses: pa.Array | pa.ChunkedArray, columns: Sequence[str]) -> pa.Table:
+    """The rows at these addresses, picked out."""
+    with translated("reading rows", table.uri):
+        rows = table.dataset._take_rows(addresses.to_pylist(), columns=list(columns))
+    if rows.num_rows != len(addresses):
+        raise InvariantBroken(f"`{table.location}` has a row at every address that is read")
+    return rows
+
+
+def _sifted(table: Table, addresses: pa.Array, columns: Sequence[str]) -> pa.Table:
+    """The rows at ascending addresses, out of a pass over all."""
+    wanted = addresses.to_numpy()
+    kept = []
+    with translated("looking up rows", table.uri):
+        for batch in table.scanner(columns, has_addresses=True).to_batches():
+            here = batch.column(ADDRESS).to_numpy()
+            places = np.searchsorted(wanted, here).clip(max=len(wanted) - 1)
+            kept.append(batch.filter(pa.array(wanted[places] == here)))
+    return pa.Table.from_batches(kept)
+
+
+def _assembled(
+    table: Table, known: Sequence[pa.Table], columns: Sequence[str], *, has_addresses: bool = False
+) -> pa.Table:
+    """One table of columns of the same rows, the first of which have addresses; reads blobs."""
+    values = {name: rows.column(name) for rows in known for name in rows.column_names}
+    for name in table.blobs_of(columns):
+        values[name] = _blobs_at(table, name, values[ADDRESS])
+    schema = _schema(table, columns, has_addresses=has_addresses)
+    return pa.Table.from_arrays([values[name] for name in schema.names], schema=schema)
+
+
+def _blobs_at(table: Table, column: str, addresses: pa.Array | pa.ChunkedArray) -> pa.Array:
+    wanted = addresses.to_pylist()
+    with translated("reading blobs", table.uri):
+        read = table.dataset.read_blobs(column, addresses=wanted, preserve_order=True)
+    return pa.array([content for _, content in read], PLAIN)
+
+
+def _portions(batch: pa.RecordBatch, blobs: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """The rows of a batch, as many together as their blobs allow."""
+    sizes = np.zeros(batch.num_rows, np.uint64)
+    for name in blobs:
+        sizes += pc.struct_field(batch.column(name), "size").fill_null(0).to_numpy()
+    portions = np.cumsum(sizes) // _PORTION_BYTES
+    starts = [0, *(np.flatnonzero(np.diff(portions)) + 1).tolist(), batch.num_rows]
+    for start, end in itertools.pairwise(starts):
+        yield batch.slice(start, end - start)

@@ -1,0 +1,1 @@
+"""Writes: records in, constraints checked, table versions staged, one commit out."""

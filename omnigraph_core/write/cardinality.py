@@ -1,0 +1,157 @@
+"""Cardinality: how many edges of a type leave each source that a write touches.
+
+Sources of new edges are counted, and where there is a minimum also those that lose an edge; sources
+that are gone themselves are not. Sources the write does not touch are never looked at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph_core.violations import Rule, Violation
+from omnigraph_core.write.findings import shortened
+from omnigraph_core.write.tuples import chosen, distinct, without
+
+if TYPE_CHECKING:
+    from omnigraph_core.schema.ast import Cardinality
+    from omnigraph_core.schema.catalog import EdgeType
+    from omnigraph_core.violations import Violations
+    from omnigraph_core.write.delta import Part
+    from omnigraph_core.write.view import CommittedView
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    """Edges per source after the write; rows of the write by the number of their source."""
+
+    sources: pa.Array
+    source_of: np.ndarray
+    """For each row of the write the number of its source, -1 where it does not count."""
+    given: np.ndarray
+    kept: np.ndarray
+    total: np.ndarray
+
+
+def check_cardinality(
+    edge: EdgeType,
+    part: Part,
+    nodes: Part | None,
+    missing: pa.Array,
+    view: CommittedView,
+    violations: Violations,
+) -> None:
+    """Report sources with too many or too few edges.
+
+    Args:
+        nodes: what the write does to the table of the sources.
+        missing: sources of new edges that are not there, which is reported already.
+    """
+    limits = edge.cardinality
+    if not limits.minimum and limits.maximum is None:
+        return
+    counts = _count(part, limits, _sources(part, limits, nodes, missing, view), view)
+    too_many = np.zeros(len(counts.sources), dtype=bool)
+    if limits.maximum is not None:  # an edge less cannot be one too many
+        too_many = (counts.given > 0) & (counts.total > limits.maximum)
+        part.findings.mark(_beyond(counts, too_many, limits.maximum))
+    too_few = counts.total < limits.minimum
+    part.findings.mark(_rows_of(counts, too_few))
+    _report(edge, part, counts, np.flatnonzero(too_many | too_few), violations)
+
+
+def _sources(
+    part: Part, limits: Cardinality, nodes: Part | None, missing: pa.Array, view: CommittedView
+) -> pa.Array:
+    """The sources to count, those of new edges first."""
+    chunks = chosen(part.rows.column("src"), ~part.repeats).chunks
+    if limits.minimum:
+        chunks = [*chunks, *_old_sources(part, view).chunks]
+    found = without(distinct(pa.chunked_array(chunks, pa.utf8())), missing)
+    if nodes is None:
+        return found
+    if nodes.delta.is_overwrite:
+        return found.filter(pc.is_in(found, value_set=nodes.rows.column("id")))
+    return without(found, nodes.delta.deleted)
+
+
+def _old_sources(part: Part, view: CommittedView) -> pa.ChunkedArray:
+    """Where the edges that the write replaces or deletes start."""
+    if part.delta.is_overwrite:
+        return view.scan(part.table_key, ("src",)).column("src")
+    if not len(part.touched):
+        return pa.chunked_array([], pa.utf8())
+    return view.rows(part.table_key, "id", part.touched, ("src",)).column("src")
+
+
+def _count(part: Part, limits: Cardinality, sources: pa.Array, view: CommittedView) -> _Counts:
+    source_of = _numbers(part.rows.column("src"), sources)
+    source_of[part.repeats] = -1
+    given = np.bincount(source_of[source_of >= 0], minlength=len(sources))
+    kept = np.zeros(len(sources), dtype=np.int64)
+    is_open = given < limits.minimum
+    if limits.maximum is not None:
+        is_open |= given > 0
+    if is_open.any() and not part.delta.is_overwrite:
+        asked = sources.filter(pa.array(is_open))
+        found = part.staying(view.rows(part.table_key, "src", asked, ("id", "src")))
+        kept = np.bincount(_numbers(found.column("src"), sources), minlength=len(sources))
+    return _Counts(sources, source_of, given, kept, given + kept)
+
+
+def _numbers(values: pa.ChunkedArray, sources: pa.Array) -> np.ndarray:
+    found = pc.fill_null(pc.index_in(values, value_set=sources), -1)
+    numbers: np.ndarray = found.to_numpy().astype(np.int64)
+    return numbers
+
+
+def _rows_of(counts: _Counts, chosen: np.ndarray) -> np.ndarray:
+    if not chosen.any():
+        return np.empty(0, dtype=np.int64)
+    return np.flatnonzero((counts.source_of >= 0) & chosen[counts.source_of])
+
+
+def _beyond(counts: _Counts, too_many: np.ndarray, maximum: int) -> np.ndarray:
+    """The rows that no place is left for, first come first served."""
+    rows = _rows_of(counts, too_many)
+    if not len(rows):
+        return rows
+    rows = rows[np.argsort(counts.source_of[rows], kind="stable")]
+    sources = counts.source_of[rows]
+    rank = np.arange(len(rows)) - np.searchsorted(sources, sources, side="left")
+    beyond: np.ndarray = rows[rank + counts.kept[sources] >= maximum]
+    return beyond
+
+
+def _report(
+    edge: EdgeType, part: Part, counts: _Counts, wrong: np.ndarray, violations: Violations
+) -> None:
+    if not len(wrong):
+        return
+    last = np.full(len(counts.sources), -1)
+    rows = np.flatnonzero(counts.source_of >= 0)
+    last[counts.source_of[rows]] = rows  # of several, the last one assigned stays
+    shown = wrong[: violations.room].tolist()
+    for number in shown:
+        source = shortened(counts.sources[number].as_py())
+        message = (
+            f"@card violation on edge {edge.name}: source {source!r} has "
+            f"{counts.total[number]}, allowed {_limits(edge.cardinality)}"
+        )
+        if last[number] >= 0:
+            part.findings.add(
+                Rule.CARDINALITY, int(last[number]), message, property="src", value=source
+            )
+        else:
+            violations.add(Violation(Rule.CARDINALITY, message, edge.name, "src", source))
+    if len(wrong) > len(shown):
+        violations.count(Rule.CARDINALITY, len(wrong) - len(shown))
+
+
+def _limits(cardinality: Cardinality) -> str:
+    maximum = "" if cardinality.maximum is None else cardinality.maximum
+    return f"{cardinality.minimum}..{maximum}"

@@ -1,0 +1,147 @@
+"""The first half of a load: input comes in; files, key columns and problems go out.
+
+Nothing here depends on committed rows, only on the schema, so that a load that loses a race keeps
+its files and only checks and stages again.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph_core.schema.catalog import NodeType
+from omnigraph_core.write.batches import FRESH, LINE, SOURCE, Batch
+from omnigraph_core.write.constraints import check_rows
+from omnigraph_core.write.embed import EmbedMode, lacks_vector
+from omnigraph_core.write.identity import assign_ids
+from omnigraph_core.write.integrity import key_columns
+from omnigraph_core.write.progress import Step
+from omnigraph_core.write.records import read_batches
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from omnigraph_core.schema.catalog import Catalog
+    from omnigraph_core.storage.fragments import StagedFragments
+    from omnigraph_core.violations import Violations
+    from omnigraph_core.write.batches import GraphType, Places
+    from omnigraph_core.write.embed import VectorFiller
+    from omnigraph_core.write.files import TableFiles
+    from omnigraph_core.write.progress import Reporter
+    from omnigraph_core.write.sources import Source
+
+LeftOut = dict[int, set[int]]
+"""Lines by source that a reading passes over."""
+
+
+@dataclass(slots=True)
+class Collected:
+    """What is known of the rows of a load, by table key."""
+
+    types: dict[str, GraphType] = field(default_factory=dict)
+    keys: dict[str, pa.Table] = field(default_factory=dict)
+    """Key columns of every row that has an id, with the working columns."""
+    files: dict[str, StagedFragments] = field(default_factory=dict)
+    embedded: int = 0
+    pending: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One pass over the input. Without `files` it only checks."""
+
+    sources: Sequence[Source]
+    catalog: Catalog
+    places: Places
+    violations: Violations
+    reporter: Reporter
+    embed: EmbedMode
+    left_out: Mapping[int, set[int]] = field(default_factory=dict)
+    is_tolerant: bool = False
+    """Rows that break a rule are passed over; otherwise nothing is written once one does."""
+
+
+def collect(reading: Reading, files: TableFiles | None, filler: VectorFiller | None) -> Collected:
+    """Read everything once; rows that break a rule are reported and not written.
+
+    Their keys are kept unless they are passed over: an edge of a node with a wrong age is no second
+    mistake.
+    """
+    collected = Collected()
+    kept: dict[str, list[pa.Table]] = defaultdict(list)
+    for batch in _batches(reading):
+        identified = assign_ids(batch, reading.places, reading.violations)
+        good = check_rows(
+            identified,
+            reading.places,
+            reading.violations,
+            may_defer_embeddings=reading.embed is not EmbedMode.NOW,
+        )
+        reading.reporter.add(Step.VALIDATED, batch.rows.num_rows)
+        rows = _kept(identified.rows, good, is_tolerant=reading.is_tolerant)
+        key = batch.type.table_key
+        collected.types[key] = batch.type
+        kept[key].append(rows.select([*key_columns(batch.type), SOURCE, LINE, FRESH]))
+        if files is not None and filler is not None and _is_worth_writing(reading):
+            _write(Batch(batch.type, rows), files, filler, collected)
+    collected.keys = {key: pa.concat_tables(parts) for key, parts in kept.items()}
+    if files is not None and _is_worth_writing(reading):
+        collected.files = files.finish()
+    return collected
+
+
+def _is_worth_writing(reading: Reading) -> bool:
+    return reading.is_tolerant or not reading.violations.total
+
+
+def _kept(rows: pa.Table, good: pa.BooleanArray | None, *, is_tolerant: bool) -> pa.Table:
+    """The rows to go on with: all that have an id, or only those that break no rule."""
+    if is_tolerant and good is not None:
+        rows = rows.filter(good)
+    if is_tolerant and rows.column(FRESH).null_count:
+        rows = rows.filter(pc.is_valid(rows.column(FRESH)))
+    if rows.column("id").null_count:
+        rows = rows.filter(pc.is_valid(rows.column("id")))
+    place = rows.schema.get_field_index(FRESH)
+    return rows.set_column(place, FRESH, pc.fill_null(rows.column(FRESH), fill_value=False))
+
+
+def _batches(reading: Reading) -> Iterator[Batch]:
+    left_out = {source: frozenset(lines) for source, lines in reading.left_out.items()}
+    return read_batches(
+        reading.sources,
+        reading.catalog,
+        reading.places,
+        reading.violations,
+        on_read=lambda rows: reading.reporter.add(Step.READ, rows),
+        left_out=left_out,
+    )
+
+
+def note_lines(left_out: LeftOut, rows: pa.Table) -> None:
+    """Add the places of rows."""
+    places = (rows.column(SOURCE).to_pylist(), rows.column(LINE).to_pylist())
+    for source, line in zip(*places, strict=True):
+        left_out.setdefault(source, set()).add(line)
+
+
+def _write(batch: Batch, files: TableFiles, filler: VectorFiller, collected: Collected) -> None:
+    rows = batch.rows
+    if isinstance(batch.type, NodeType) and batch.type.embeddings:
+        lacking = _count_lacking(rows, batch.type)
+        rows = filler.fill(rows, batch.type)
+        left = _count_lacking(rows, batch.type)
+        collected.embedded += lacking - left
+        collected.pending += left
+    files.add(batch.type, rows)
+
+
+def _count_lacking(rows: pa.Table, node: NodeType) -> int:
+    return sum(
+        pc.sum(lacks_vector(rows, vector, embedding)).as_py() or 0
+        for vector, embedding in node.embeddings.items()
+    )

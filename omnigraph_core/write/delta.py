@@ -1,0 +1,80 @@
+"""What a write does to one table, and the state in which the checks of a write share it.
+
+Only key columns are here: they are all that rules about several rows look at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph_core.schema.catalog import EDGE_IMPLICIT, NODE_IMPLICIT, NodeType
+from omnigraph_core.write.batches import FRESH
+from omnigraph_core.write.findings import Findings
+from omnigraph_core.write.tuples import chosen
+
+if TYPE_CHECKING:
+    from omnigraph_core.violations import Violations
+    from omnigraph_core.write.batches import GraphType, Places
+
+
+@dataclass(frozen=True, slots=True)
+class TableDelta:
+    """Rows a write adds or replaces in a table, and ids it deletes.
+
+    `rows` has `key_columns(type)` and the working columns, `FRESH` among them. `deleted` are
+    committed ids that are not among the rows. In an overwrite nothing committed stays; a strict
+    write replaces nothing.
+    """
+
+    type: GraphType
+    rows: pa.Table
+    deleted: pa.StringArray
+    is_overwrite: bool = False
+    is_strict: bool = False
+
+
+def key_columns(type: GraphType) -> tuple[str, ...]:
+    """The columns that rules about several rows look at: implicit ones and unique groups."""
+    implicit = NODE_IMPLICIT if isinstance(type, NodeType) else EDGE_IMPLICIT
+    grouped = (column for group in type.unique for column in group)
+    return tuple(dict.fromkeys((*implicit, *grouped)))
+
+
+class Part:
+    """The part of a write that concerns one table, while it is checked."""
+
+    __slots__ = ("delta", "findings", "known", "repeats", "touched")
+
+    def __init__(self, delta: TableDelta, places: Places, violations: Violations) -> None:
+        self.delta = delta
+        self.findings = Findings(delta.type.name, delta.rows, places, violations)
+        self.repeats = np.zeros(delta.rows.num_rows, dtype=bool)
+        """Rows that repeat the id of an earlier one: as if they were not there."""
+        fresh = delta.rows.column(FRESH).to_numpy()
+        self.known = ~fresh
+        """Rows whose id somebody may have."""
+        ids = chosen(delta.rows.column("id"), self.known)
+        self.touched = pa.chunked_array([*ids.chunks, delta.deleted], pa.utf8())
+        """Ids that may be committed and do not stay as they are."""
+
+    @property
+    def table_key(self) -> str:
+        return self.delta.type.table_key
+
+    @property
+    def rows(self) -> pa.Table:
+        return self.delta.rows
+
+    def staying(self, committed: pa.Table) -> pa.Table:
+        """Those of the committed rows that are as they were after the write."""
+        if self.delta.is_overwrite:
+            return committed.slice(0, 0)
+        if not committed.num_rows or not len(self.touched):
+            return committed
+        touched = pc.is_in(committed.column("id"), value_set=self.touched)
+        return committed.filter(pc.invert(touched))

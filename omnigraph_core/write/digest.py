@@ -1,0 +1,26 @@
+"""A digest of what a source holds: tells a repeated request from another one with the same key."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from omnigraph_core.write.sources import Source
+
+_PIECE: Final = 2**20
+
+
+def content_digest(source: Source) -> bytes:
+    """SHA-256 of the content, decompressed, whatever the source is called."""
+    whole = hashlib.sha256(f"{source.format}:{source.type_name}:".encode())
+    if isinstance(source.data, pa.Table):
+        for batch in source.data.combine_chunks().to_batches():
+            whole.update(batch.serialize())
+        return whole.digest()
+    with source.open() as file:
+        while piece := file.read(_PIECE):
+            whole.update(piece)
+    return whole.digest()

@@ -1,0 +1,170 @@
+"""Export: tables of one snapshot come in, JSONL that loads them again goes out in chunks.
+
+Rows come by id in code point order, so two exports of one snapshot are equal byte for byte. Memory
+is bounded by the ids of one table and a batch of its rows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph_core.diagnostics import did_you_mean
+from omnigraph_core.errors import ConfigError, DataError
+from omnigraph_core.schema.arrow import uri_column
+from omnigraph_core.schema.catalog import EDGE_IMPLICIT, NODE_IMPLICIT, EdgeType
+from omnigraph_core.storage.lookup import ADDRESS, find_where, iter_rows, take_rows
+from omnigraph_core.types import Scalar
+from omnigraph_core.write.json_rows import is_printable, row_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from omnigraph_core.schema.catalog import Catalog
+    from omnigraph_core.storage.dataset import Table
+    from omnigraph_core.write.batches import GraphType
+
+BATCH_ROWS: Final = 8192
+_FIRST_ROWS: Final = 16
+_GROWTH: Final = 4
+_BATCH_BYTES: Final = 8 * 2**20
+_WINDOW_BYTES: Final = 32 * 2**20
+_WINDOW_ROWS: Final = 2**20
+_BLOB_ROWS: Final = 64
+"""Rows at once where there are blobs: one small blob says nothing about the next."""
+
+_DATES: Final = frozenset({Scalar.DATE, Scalar.DATETIME})
+_LIMITED: Final = _DATES | {Scalar.F32, Scalar.F64, Scalar.VECTOR}
+"""Types that can hold what JSON has no form for."""
+
+
+def select_tables(
+    catalog: Catalog, *, types: Sequence[str] = (), table_keys: Sequence[str] = ()
+) -> tuple[GraphType, ...]:
+    """The types that names or table keys select, by table key; all of them if neither is given.
+
+    A name selects the node type and the edge type that have it.
+
+    Raises:
+        ConfigError: names or keys that nothing has, all in one message.
+    """
+    known: tuple[GraphType, ...] = (*catalog.nodes.values(), *catalog.edges.values())
+    by_key = {type.table_key: type for type in known}
+    names = {type.name for type in known}
+    _refuse_unknown([("type", types, names), ("table key", table_keys, set(by_key))])
+    is_everything = not types and not table_keys
+    return tuple(
+        type
+        for key, type in sorted(by_key.items())
+        if is_everything or key in table_keys or type.name in types
+    )
+
+
+def export_jsonl(
+    selected: Sequence[GraphType],
+    open_table: Callable[[str], Table],
+    *,
+    batch_rows: int = BATCH_ROWS,
+) -> Iterator[bytes]:
+    """The rows of the types, one after the other, as chunks of whole lines.
+
+    Args:
+        open_table: the table of a table key, always of the same snapshot.
+        batch_rows: rows that a chunk holds at most.
+
+    Raises:
+        DataError: a table holds a value JSON has no form for; none of its rows was given.
+    """
+    for type in selected:
+        table = open_table(type.table_key)
+        _refuse_unprintable(type, table, batch_rows)
+        for rows in iter_by_id(table, exported_columns(type), batch_rows=batch_rows):
+            yield row_lines(type, rows)
+
+
+def exported_columns(type: GraphType) -> tuple[str, ...]:
+    """The columns of a type's table that an export reads, properties in declaration order.
+
+    The addresses of blobs are among them; what vectors were made from is not.
+    """
+    names = list(EDGE_IMPLICIT if isinstance(type, EdgeType) else NODE_IMPLICIT)
+    for name, item in type.properties.items():
+        names += [name, uri_column(name)] if item.type.is_blob else [name]
+    return tuple(names)
+
+
+def iter_by_id(
+    table: Table, columns: Sequence[str], *, batch_rows: int = BATCH_ROWS
+) -> Iterator[pa.Table]:
+    """All rows by id, as many at a time as fit a few megabytes, `batch_rows` at most."""
+    for rows in _windows(table, columns):
+        size = min(batch_rows, _fitting(rows, _BATCH_BYTES))
+        for start in range(0, rows.num_rows, size):
+            yield rows.slice(start, size)
+
+
+def _refuse_unknown(asked: Iterable[tuple[str, Sequence[str], set[str]]]) -> None:
+    problems = []
+    for what, words, known in asked:
+        for word in dict.fromkeys(words):
+            if word not in known:
+                hint = did_you_mean(word, known)
+                problems.append(f"no {what} `{word}`" + (f" ({hint})" if hint else ""))
+    if problems:
+        raise ConfigError(f"cannot export: {', '.join(problems)}")
+
+
+def _refuse_unprintable(type: GraphType, table: Table, batch_rows: int) -> None:
+    names = [name for name, item in type.properties.items() if item.type.scalar in _LIMITED]
+    if not names:
+        return
+    width = sum(4 * (type.properties[name].type.dimension or 2) for name in names)
+    fitting = max(1, min(batch_rows, _BATCH_BYTES // width))
+    for batch in iter_rows(table, ["id", *names], batch_rows=fitting):
+        for name in names:
+            if not is_printable(batch.column(name)):
+                raise _unprintable(type, name, batch)
+
+
+def _unprintable(type: GraphType, name: str, batch: pa.RecordBatch) -> DataError:
+    column = batch.column(name)
+    row = next(at for at in range(len(column)) if not is_printable(column.slice(at, 1)))
+    is_date = type.properties[name].type.scalar in _DATES
+    what = "is outside the years 1 to 9999" if is_date else "is not finite"
+    return DataError(
+        f"cannot export {type.table_key} as JSON: `{name}` of `{batch.column('id')[row]}` {what}",
+        hint="correct the value, or export to Parquet",
+        table=type.name,
+        property=name,
+    )
+
+
+def _windows(table: Table, columns: Sequence[str]) -> Iterator[pa.Table]:
+    """All rows by id, as many at a time as may be in memory.
+
+    Rows that were not written by id are picked from all over the table: the fewer times the better.
+    """
+    kinds = (table.schema.field(name).type for name in columns)
+    has_blobs = any(pa.types.is_large_binary(kind) for kind in kinds)
+    most = _BLOB_ROWS if has_blobs else _WINDOW_ROWS
+    addresses = _addresses_by_id(table)
+    start, size = 0, _FIRST_ROWS
+    while start < len(addresses):
+        rows = take_rows(table, addresses.slice(start, size), columns)
+        yield rows
+        start += size
+        size = min(most, size * _GROWTH, _fitting(rows, _WINDOW_BYTES))
+
+
+def _addresses_by_id(table: Table) -> pa.Array:
+    found = find_where(table, None, ["id"], has_addresses=True)
+    # Strings are compared byte by byte, and UTF-8 sorts as its code points do.
+    ordered = pc.take(found.column(ADDRESS), pc.sort_indices(found.column("id")))
+    return ordered.combine_chunks()
+
+
+def _fitting(rows: pa.Table, byte_count: int) -> int:
+    """How many rows like these fit."""
+    return max(1, int(rows.num_rows) * byte_count // max(int(rows.nbytes), 1))

@@ -1,0 +1,64 @@
+"""The rules that rows keep together: what a write does to tables comes in, bad rows go out.
+
+Keys, unique groups, ends of edges, orphans and cardinality, against the state after the write: rows
+of the write and the committed rows that stay. Each problem is reported once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from omnigraph_core.write.cardinality import check_cardinality
+from omnigraph_core.write.delta import Part, TableDelta, key_columns
+from omnigraph_core.write.endpoints import check_endpoints, check_orphans
+from omnigraph_core.write.unique import check_keys, check_unique
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from omnigraph_core.schema.catalog import Catalog
+    from omnigraph_core.violations import Violations
+    from omnigraph_core.write.batches import Places
+    from omnigraph_core.write.view import CommittedView
+
+__all__ = ["TableDelta", "check_delta", "key_columns"]
+
+
+def check_delta(
+    deltas: Mapping[str, TableDelta],
+    catalog: Catalog,
+    view: CommittedView,
+    places: Places,
+    violations: Violations,
+) -> Mapping[str, pa.BooleanArray]:
+    """Report what the tables would break after the write.
+
+    Returns:
+        By table key, True for every row that takes part in a problem; only tables that have any.
+    """
+    parts = {
+        key: Part(deltas[key], places, violations)
+        for key in (
+            *(node.table_key for node in catalog.nodes.values()),
+            *(edge.table_key for edge in catalog.edges.values()),
+        )
+        if key in deltas
+    }
+    for part in parts.values():
+        check_keys(part, view)
+        check_unique(part, view)
+    missing = check_endpoints(parts, catalog, view)
+    check_orphans(parts, catalog, view, violations)
+    for edge in catalog.edges.values():
+        if edge.table_key in parts:
+            nodes = catalog.nodes[edge.source].table_key
+            lost = missing.get(nodes, pa.array([], pa.utf8()))
+            part = parts[edge.table_key]
+            check_cardinality(edge, part, parts.get(nodes), lost, view, violations)
+    return {
+        key: pa.array(part.findings.bad)
+        for key, part in parts.items()
+        if part.findings.bad is not None
+    }

@@ -1,0 +1,50 @@
+"""From input to typed rows: sources in, batches out, every malformed record reported and left out.
+
+Batches come as they are read, so that memory holds a few of them whatever the size of the input.
+Rows of one type keep the order of the input.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from omnigraph_core.write.intake import Intake
+from omnigraph_core.write.jsonl import raw_lines, read_jsonl
+from omnigraph_core.write.sources import Format
+from omnigraph_core.write.tabular import raw_rows, read_tabular
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+    from omnigraph_core.schema.catalog import Catalog
+    from omnigraph_core.violations import Violations
+    from omnigraph_core.write.batches import Batch, Places
+    from omnigraph_core.write.sources import Source
+
+
+def read_batches(
+    sources: Sequence[Source],
+    catalog: Catalog,
+    places: Places,
+    violations: Violations,
+    *,
+    on_read: Callable[[int], None] | None = None,
+    left_out: Mapping[int, frozenset[int]] | None = None,
+) -> Iterator[Batch]:
+    """The rows of all sources, in order.
+
+    Args:
+        on_read: told the number of records looked at since it was told last.
+        left_out: lines or rows, by source, that are passed over in silence.
+    """
+    for index, source in enumerate(sources):
+        passed_over = (left_out or {}).get(index, frozenset())
+        intake = Intake(index, source, catalog, places, violations, passed_over, on_read)
+        read = read_jsonl if source.format is Format.JSONL else read_tabular
+        yield from read(intake)
+
+
+def raw_records(source: Source, lines: Collection[int]) -> Iterator[tuple[int, str]]:
+    """The original text of the records at given lines; rows of tabular data as JSON objects."""
+    raw = raw_lines if source.format is Format.JSONL else raw_rows
+    return raw(source, lines)

@@ -1,0 +1,68 @@
+"""The reject file: every record that breaks a rule, with its problems and its text.
+
+One JSON object per line, in the order of the input, so that it can be read, mended and loaded.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from omnigraph_core.errors import ConfigError
+from omnigraph_core.write.records import raw_records
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+    from typing import TextIO
+
+    from omnigraph_core.violations import Violation, Violations
+    from omnigraph_core.write.batches import Places
+    from omnigraph_core.write.sources import Source
+
+
+def write_rejects(
+    path: Path, sources: Sequence[Source], places: Places, problems: Violations
+) -> None:
+    """Write the file; empty if there are no problems, so that an old one does not mislead.
+
+    Raises:
+        ConfigError: it cannot be written there.
+    """
+    by_record = _by_record(problems)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        whole = path.with_name(f"{path.name}.tmp")
+        with whole.open("w", encoding="utf-8") as file:
+            for name, source in zip(places.names, sources, strict=True):
+                _write_source(file, name, source, by_record.get(name, {}))
+        whole.replace(path)
+    except OSError as problem:
+        raise ConfigError(f"cannot write the reject file {path}: {problem.strerror}") from problem
+
+
+def count_records(problems: Violations) -> int:
+    """How many records the problems are about."""
+    return sum(len(lines) for lines in _by_record(problems).values())
+
+
+def _by_record(problems: Violations) -> dict[str | None, dict[int, list[Violation]]]:
+    grouped: dict[str | None, dict[int, list[Violation]]] = defaultdict(lambda: defaultdict(list))
+    for violation in problems.listed:
+        if violation.line is not None:
+            grouped[violation.file][violation.line].append(violation)
+    return grouped
+
+
+def _write_source(
+    file: TextIO, name: str | None, source: Source, problems: dict[int, list[Violation]]
+) -> None:
+    for line, text in raw_records(source, problems):
+        entry = {
+            "file": name,
+            "line": line,
+            "problems": [violation.message for violation in problems[line]],
+            "record": text,
+        }
+        file.write(json.dumps(entry, ensure_ascii=False) + "\n")

@@ -1,0 +1,260 @@
+"""What a load can be given: paths, bytes, streams and Arrow data in; named, typed sources out.
+
+A source can be read any number of times: a stream that cannot go back is copied to a temporary
+file. What can be refused without reading (no such file, no format, no type) is refused here.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import shutil
+import tempfile
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import IO, Final, TypeAlias, cast
+
+import pyarrow as pa
+
+from omnigraph_core.errors import ConfigError
+from omnigraph_core.write.batches import Places
+
+One: TypeAlias = str | Path | bytes | bytearray | IO[bytes] | pa.Table | pa.RecordBatchReader
+Given: TypeAlias = One | Sequence[One]
+"""What callers pass: one input or several."""
+
+_GZIP_MAGIC: Final = b"\x1f\x8b"
+_MEBIBYTE: Final = 1 << 20
+
+
+class Format(StrEnum):
+    JSONL = "jsonl"
+    CSV = "csv"
+    PARQUET = "parquet"
+    ARROW = "arrow"
+
+    @property
+    def is_tabular(self) -> bool:
+        """Rows of one type, which the data itself does not name."""
+        return self is not Format.JSONL
+
+    @property
+    def is_text(self) -> bool:
+        """Counted in lines, and possibly compressed as a whole."""
+        return self in (Format.JSONL, Format.CSV)
+
+
+_SUFFIXES: Final = {
+    ".jsonl": Format.JSONL,
+    ".ndjson": Format.JSONL,
+    ".json": Format.JSONL,
+    ".csv": Format.CSV,
+    ".parquet": Format.PARQUET,
+    ".arrow": Format.ARROW,
+    ".feather": Format.ARROW,
+    ".ipc": Format.ARROW,
+}
+_FOLDERS: Final = {"nodes": "node:", "edges": "edge:"}
+
+
+class Spool:
+    """A copy of what can be read only once; gone when nobody refers to it any more."""
+
+    def __init__(self) -> None:
+        self.file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the object
+        weakref.finalize(self, self.file.close)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One input. `type_name` is `Person`, `node:Person` or `edge:Knows`; None for records."""
+
+    data: Path | bytes | IO[bytes] | Spool | pa.Table
+    format: Format
+    name: str | None = None
+    type_name: str | None = None
+    start: int = 0
+    """Where a stream stood when it was given."""
+
+    @property
+    def unit(self) -> str:
+        """What places in it are counted in."""
+        return "line" if self.format.is_text else "row"
+
+    def open(self) -> IO[bytes]:
+        """Its bytes from the start, decompressed. Closing leaves a given stream open."""
+        if isinstance(self.data, pa.Table):
+            raise TypeError("a table has no bytes")
+        raw = self._raw(self.data)
+        if not self.format.is_text:
+            return raw
+        buffered = cast("IO[bytes]", io.BufferedReader(cast("io.RawIOBase", raw), _MEBIBYTE))
+        if cast("io.BufferedReader", buffered).peek(2)[:2] == _GZIP_MAGIC:
+            return cast("IO[bytes]", _OwningGzip(buffered))
+        return buffered
+
+    def _raw(self, data: Path | bytes | IO[bytes] | Spool) -> IO[bytes]:
+        if isinstance(data, bytes):
+            return io.BytesIO(data)
+        if isinstance(data, Path):
+            return cast("IO[bytes]", io.FileIO(data))
+        stream = data.file if isinstance(data, Spool) else data
+        stream.seek(self.start)
+        return cast("IO[bytes]", _Borrowed(stream))
+
+
+class _OwningGzip(gzip.GzipFile):
+    """Closes the compressed file with itself, which `GzipFile` does only for its own."""
+
+    def __init__(self, compressed: IO[bytes]) -> None:
+        super().__init__(fileobj=compressed, mode="rb")
+        self._compressed = compressed
+
+    def close(self) -> None:
+        super().close()
+        self._compressed.close()
+
+
+class _Borrowed(io.RawIOBase):
+    """A stream that stays open when its reader is closed."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        super().__init__()
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        data = self._stream.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        return self._stream.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._stream.tell()
+
+
+def open_sources(
+    given: Given, *, format: Format | str | None = None, type_name: str | None = None
+) -> tuple[Source, ...]:
+    """The sources in what a caller gave; nothing is read yet but streams that cannot go back.
+
+    Text is a path, bytes are JSONL. A format or type given here holds for all of them; otherwise
+    they follow from the name of the file: `Person.csv`, `nodes/Person.parquet`, `edges/Knows.csv`.
+
+    Raises:
+        ConfigError: no such file, or the format or type of one is not known.
+    """
+    chosen = None if format is None else _format(format)
+    items = given if isinstance(given, Sequence) and not isinstance(given, _SINGLE) else (given,)
+    return tuple(_source(cast("One", item), chosen, type_name) for item in items)
+
+
+def places_of(sources: Sequence[Source]) -> Places:
+    """How rows of these sources are named in messages."""
+    return Places(tuple(s.name for s in sources), tuple(s.unit for s in sources))
+
+
+_SINGLE: Final = (str, Path, bytes, bytearray)
+
+
+def _format(given: Format | str) -> Format:
+    try:
+        return Format(given)
+    except ValueError:
+        known = ", ".join(Format)
+        raise ConfigError(f"unknown format `{given}`; expected one of {known}") from None
+
+
+def _source(item: One, format: Format | None, type_name: str | None) -> Source:
+    if isinstance(item, str | Path):
+        return _file(Path(item), format, type_name)
+    if isinstance(item, bytes | bytearray):
+        source = Source(bytes(item), format or Format.JSONL, None, type_name)
+    elif isinstance(item, pa.Table | pa.RecordBatch):
+        table = item if isinstance(item, pa.Table) else pa.Table.from_batches([item])
+        source = Source(table, Format.ARROW, None, type_name)
+    elif isinstance(item, pa.RecordBatchReader):
+        source = Source(_spooled_rows(item), Format.ARROW, None, type_name)
+    else:
+        source = _stream(item, format, type_name)
+    return _with_type(source)
+
+
+def _file(path: Path, format: Format | None, type_name: str | None) -> Source:
+    if path.is_dir():
+        raise ConfigError(f"{path} is a directory; give the files in it")
+    if not path.exists():
+        raise ConfigError(f"no such file: {path}")
+    stem, found = _by_suffix(path.name)
+    if format is None and found is None:
+        known = " ".join(_SUFFIXES)
+        raise ConfigError(
+            f"{path}: cannot tell the format from the name",
+            hint=f"name the format, or use one of the suffixes {known}",
+        )
+    kind = format or cast("Format", found)
+    if type_name is None and kind.is_tabular:
+        type_name = _FOLDERS.get(path.absolute().parent.name, "") + stem
+    if not path.is_file():  # a pipe can be read once
+        with path.open("rb") as stream:
+            return Source(_spooled(stream), kind, str(path), type_name)
+    return Source(path, kind, str(path), type_name)
+
+
+def _by_suffix(name: str) -> tuple[str, Format | None]:
+    """A file name without its suffixes, and the format they tell.
+
+    >>> _by_suffix("Person.csv.gz"), _by_suffix("Person.parquet.gz")
+    (('Person', <Format.CSV: 'csv'>), ('Person.parquet', None))
+    """
+    plain = name[:-3] if name.lower().endswith(".gz") else name
+    found = _SUFFIXES.get(Path(plain).suffix.lower())
+    if plain is not name and (found is None or not found.is_text):
+        return plain, None
+    return Path(plain).stem if found else plain, found
+
+
+def _stream(item: IO[bytes], format: Format | None, type_name: str | None) -> Source:
+    stream: IO[bytes] = getattr(item, "buffer", item)  # the bytes below a text stream
+    if isinstance(stream, io.TextIOBase) or not hasattr(stream, "read"):
+        raise ConfigError(f"expected a path, bytes, a binary stream or Arrow data, found {item!r}")
+    named = getattr(stream, "name", None)
+    name = named if isinstance(named, str) else None
+    if format is None:
+        format = (_by_suffix(Path(name).name)[1] if name else None) or Format.JSONL
+    if stream.seekable():
+        return Source(stream, format, name, type_name, stream.tell())
+    return Source(_spooled(stream), format, name, type_name)
+
+
+def _spooled(stream: IO[bytes]) -> Spool:
+    spool = Spool()
+    shutil.copyfileobj(stream, spool.file, _MEBIBYTE)
+    return spool
+
+
+def _spooled_rows(reader: pa.RecordBatchReader) -> Spool:
+    spool = Spool()
+    with pa.ipc.new_stream(pa.PythonFile(spool.file, "w"), reader.schema) as writer:
+        for batch in reader:
+            writer.write_batch(batch)
+    return spool
+
+
+def _with_type(source: Source) -> Source:
+    if source.format.is_tabular and source.type_name is None:
+        what = source.name or f"{source.format} data"
+        raise ConfigError(
+            f"{what}: rows of one type need its name", hint="give the type, e.g. node:Person"
+        )
+    return source

@@ -1,0 +1,157 @@
+"""A local service that speaks the embedding protocols of OpenAI and Gemini.
+
+It answers with vectors made from the texts, or with whatever replies were queued for it, and
+remembers every request.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import deque
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
+
+from omnigraph_core.embedding.mock import mock_vectors
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from types import TracebackType
+
+SCALE = 3.0
+"""Vectors are sent longer than 1, as providers may."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer other than the right one. A body that is no text or bytes is sent as JSON."""
+
+    status: int = 200
+    body: object = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    is_withheld: bool = False
+    """Nothing is sent until the client has gone or the server closes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    path: str
+    headers: Mapping[str, str]
+    body: Any
+
+    @property
+    def texts(self) -> list[str]:
+        """Of either protocol."""
+        if "input" in self.body:
+            return list(self.body["input"])
+        contents = self.body.get("requests", [self.body])
+        return [content["content"]["parts"][0]["text"] for content in contents]
+
+
+class EmbeddingServer:
+    """Listens while it is entered; `gate` requests must be under way before any is answered."""
+
+    def __init__(self, *, gate: int = 1) -> None:
+        self.requests: list[Request] = []
+        self.peak = 0
+        self._gate = gate
+        self._under_way = 0
+        self._replies: deque[Reply] = deque()
+        self._change = threading.Condition()
+        self._closing = threading.Event()
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._thread = threading.Thread(
+            target=self._http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+        )
+
+    def __enter__(self) -> EmbeddingServer:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._closing.set()
+        self._http.shutdown()
+        self._http.server_close()
+        self._thread.join()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._http.server_port}/v1"
+
+    @property
+    def texts(self) -> list[str]:
+        """Every text that was asked for, in order of arrival."""
+        return [text for request in self.requests for text in request.texts]
+
+    def queue(self, *replies: Reply) -> None:
+        """Answer the next requests like this."""
+        self._replies.extend(replies)
+
+    def answer(self, request: Request) -> Reply:
+        with self._change:
+            self.requests.append(request)
+            reply = self._replies.popleft() if self._replies else None
+            self._under_way += 1
+            self.peak = max(self.peak, self._under_way)
+            self._change.notify_all()
+            self._change.wait_for(lambda: self.peak >= self._gate, timeout=10)
+        if reply is not None and reply.is_withheld:
+            self._closing.wait(timeout=10)
+        with self._change:
+            self._under_way -= 1
+        return reply or Reply(body=right_body(request))
+
+
+def right_body(request: Request) -> dict[str, object]:
+    """What the provider would send."""
+    if "input" in request.body:
+        vectors = _vectors(request.texts, request.body["dimensions"])
+        items = [{"index": index, "embedding": vector} for index, vector in enumerate(vectors)]
+        return {"object": "list", "data": items, "model": request.body["model"]}
+    if "requests" in request.body:
+        dimension = request.body["requests"][0]["outputDimensionality"]
+        return {"embeddings": [{"values": v} for v in _vectors(request.texts, dimension)]}
+    dimension = request.body["outputDimensionality"]
+    return {"embedding": {"values": _vectors(request.texts, dimension)[0]}}
+
+
+def _vectors(texts: Sequence[str], dimension: int) -> list[list[float]]:
+    vectors: list[list[float]] = (SCALE * mock_vectors(texts, dimension)).tolist()
+    return vectors
+
+
+def _handler(server: EmbeddingServer) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            content = self.rfile.read(int(self.headers["content-length"]))
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            reply = server.answer(Request(self.path, headers, json.loads(content)))
+            try:
+                self._send(reply)
+            except (BrokenPipeError, ConnectionResetError):
+                self.close_connection = True  # the client did not wait
+
+        def _send(self, reply: Reply) -> None:
+            body = reply.body
+            if isinstance(body, str):
+                body = body.encode()
+            content = body if isinstance(body, bytes) else json.dumps(body).encode()
+            self.send_response(reply.status)
+            for name, value in {"content-type": "application/json", **reply.headers}.items():
+                self.send_header(name, value)
+            self.send_header("content-length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Tests read `requests` instead."""
+
+    return Handler
