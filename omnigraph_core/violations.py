@@ -105,7 +105,8 @@ class Violations:
 
     def count(self, rule: Rule, unlisted: int) -> None:
         """Count problems that are not worth a value each: the list is full."""
-        self._counts[rule] += unlisted
+        if unlisted:
+            self._counts[rule] += unlisted
 
     @property
     def room(self) -> int:

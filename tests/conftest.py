@@ -28,7 +28,8 @@ settings.register_profile("long", deadline=None, suppress_health_check=[HealthCh
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 # Some of these win over what a client is told: no test may reach a real account.
-for _name in [name for name in os.environ if name.startswith("AWS_")]:
+_ACCOUNTS = ("AWS_", "GEMINI_", "OPENAI_", "OPENROUTER_", "OMNIGRAPH_EMBED", "NANOGRAPH_")
+for _name in [name for name in os.environ if name.startswith(_ACCOUNTS)]:
     del os.environ[_name]
 
 

@@ -43,12 +43,7 @@ def _column(rows: pa.Table, field: pa.Field) -> pa.Array | pa.ChunkedArray:
     if field.name == "id":
         own = rows.schema.names[0] == "name"
         return rows["name"] if own else pa.array(range(len(rows)), pa.int64()).cast(pa.string())
-    column = rows[field.name]
-    return (
-        column.cast(pa.string()).cast(field.type)
-        if field.name == "since"
-        else column.cast(field.type)
-    )
+    return rows[field.name].cast(field.type)
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
 """The `omnigraph` command.
 
-Exit codes: 0 success, 1 failure (message on stderr), 2 wrong usage, 4 the head is not the commit that
-`--if-commit` names, 130 interrupted.
+Exit codes: 0 success, 1 failure (message on stderr), 2 wrong usage, 4 the head is not the commit
+that `--if-commit` names, 130 interrupted.
 
 stdout carries data only. Errors raised on purpose are shown as they are; anything else is a bug and
 keeps its traceback.

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 _TERMINAL_INTERVAL: Final = 0.1
 _LOG_INTERVAL: Final = 3.0
-_ORDER: Final = ("read", "validated", "embedded", "staged")
+ORDER: Final = ("read", "validated", "embedded", "staged")
+"""Steps of a write, as its counts are shown."""
 _CLEAR: Final = "\r\x1b[K"
 _USUAL_WIDTH: Final = 80
 
@@ -32,7 +33,7 @@ class StatusLine:
         self._clock = clock
         self._is_terminal = stream is not None and stream.isatty()
         self._started = clock()
-        self._shown_at = self._started - _TERMINAL_INTERVAL if self._is_terminal else self._started
+        self._shown_at = float("-inf") if self._is_terminal else self._started
         self._text: Callable[[float], str] | None = None
 
     @classmethod
@@ -90,7 +91,7 @@ class RowCounts:
         self._line.update(self._text)
 
     def _text(self, seconds: float) -> str:
-        counts = [(step, self._rows[step]) for step in _ORDER if step in self._rows]
+        counts = [(step, self._rows[step]) for step in ORDER if step in self._rows]
         (first, most), *others = counts
         parts = [f"{most:,} rows {first}", *(f"{rows:,} {step}" for step, rows in others)]
         if seconds > 0:

@@ -38,6 +38,9 @@ _PRECISION: Final = 60.0
 _BUSY: Final = 10.0
 """Seconds to wait for another process."""
 
+_PAUSE: Final = 0.01
+"""Seconds before asking another process again."""
+
 _DAMAGED: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 _IN_USE: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
@@ -135,16 +138,28 @@ class VectorCache:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, timeout=_BUSY, isolation_level=None, check_same_thread=False)
-    try:
-        connection.execute("PRAGMA journal_mode=WAL")
-        # A power cut may lose the newest vectors, never the file.
-        connection.execute("PRAGMA synchronous=NORMAL")
-        connection.executescript(_SCHEMA)
-    except sqlite3.Error:
-        connection.close()
-        raise
-    return connection
+    patience = time.monotonic() + _BUSY
+    while True:
+        connection = sqlite3.connect(
+            path, timeout=_BUSY, isolation_level=None, check_same_thread=False
+        )
+        try:
+            _prepare(connection)
+        except sqlite3.Error as problem:
+            connection.close()
+            # SQLite itself does not wait for another process that is making the file.
+            if _code(problem) not in _IN_USE or time.monotonic() > patience:
+                raise
+            time.sleep(_PAUSE)
+        else:
+            return connection
+
+
+def _prepare(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA journal_mode=WAL")
+    # A power cut may lose the newest vectors, never the file.
+    connection.execute("PRAGMA synchronous=NORMAL")
+    connection.executescript(_SCHEMA)
 
 
 def _code(problem: Exception) -> int:

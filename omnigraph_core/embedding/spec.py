@@ -132,13 +132,16 @@ def _spec(document: object, name: str, problems: list[str]) -> EmbedSpec | None:
 
 
 def _type(document: object, name: str, problems: list[str]) -> TypeSpec:
+    before = len(problems)
     members = _members(document, name, problems)
+    if len(problems) > before:
+        return TypeSpec("", ())
     target, fields = members.get("target"), members.get("fields")
-    if members and not _is_name(target):
-        problems.append(f"{name}.target: expected a name, found {target!r}")
-    if members and not (isinstance(fields, list) and fields and all(map(_is_name, fields))):
-        problems.append(f"{name}.fields: expected a list of names, found {fields!r}")
     names = fields if isinstance(fields, list) else []
+    if not _is_name(target):
+        problems.append(f"{name}.target: expected a name, found {target!r}")
+    if not names or not all(map(_is_name, names)):
+        problems.append(f"{name}.fields: expected a list of names, found {fields!r}")
     return TypeSpec(str(target), tuple(str(field) for field in names))
 
 

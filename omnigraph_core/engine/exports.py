@@ -46,7 +46,7 @@ def write_parquet(
 
     Raises:
         ConfigError: no such type or table.
-        StorageError: the directory cannot be written to.
+        ConfigError: the directory cannot be written to.
     """
     selected = _selected(snapshot, types, table_keys)
     with hold(context.store, snapshot, purpose="export", lasting=_LASTING):

@@ -6,6 +6,7 @@ any number of other processes on the same graph.
 
 from __future__ import annotations
 
+import weakref
 from typing import TYPE_CHECKING
 
 from omnigraph_core.embedding.embedder import Embedder
@@ -50,6 +51,17 @@ class Omnigraph(Writes):
         self._context = context
         self._queries = QueryCache()
         self._embedder = Embedder.from_settings()
+        weakref.finalize(self, self._embedder.close)
+
+    def close(self) -> None:
+        """Give back what is held open outside; the handle may be used again all the same."""
+        self._embedder.close()
+
+    def __enter__(self) -> Omnigraph:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     @classmethod
     def init(cls, address: str, schema: str, *, actor: str | None = None) -> Omnigraph:

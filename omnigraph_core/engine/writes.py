@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from omnigraph_core.engine import branching, exports
 from omnigraph_core.engine.ingest import ingest
@@ -38,6 +38,20 @@ if TYPE_CHECKING:
     from omnigraph_core.write.mutate import MutationResult
     from omnigraph_core.write.progress import Listener
     from omnigraph_core.write.sources import Given
+
+
+class LoadKeywords(TypedDict, total=False):
+    """What `load` and `ingest` can be told."""
+
+    mode: LoadMode | str
+    embed: EmbedMode | str
+    dry_run: bool
+    rejects: str | Path | None
+    skip_bad: bool
+    progress: Listener | None
+    if_commit: str | None
+    idempotency_key: str | None
+    actor: str | None
 
 
 class Writes:
@@ -82,14 +96,17 @@ class Writes:
             EmbeddingError: a vector could not be made.
         """
         sources = open_sources(data, format=format, type_name=type)
-        options = LoadOptions(
-            mode=_mode(mode),
-            write=WriteOptions(branch, if_commit, idempotency_key, actor),
-            embed=_embed(embed),
-            is_dry_run=dry_run,
-            is_skipping_bad=skip_bad,
-            rejects=None if rejects is None else Path(rejects),
+        options = _load_options(
+            branch,
+            mode=mode,
+            embed=embed,
+            dry_run=dry_run,
+            rejects=rejects,
+            skip_bad=skip_bad,
             progress=progress,
+            if_commit=if_commit,
+            idempotency_key=idempotency_key,
+            actor=actor,
         )
         return load(self._context, sources, options, self._embedder)
 
@@ -99,17 +116,9 @@ class Writes:
         *,
         branch: str = MAIN,
         source: str = MAIN,
-        mode: LoadMode | str = LoadMode.MERGE,
         format: str | None = None,
         type: str | None = None,
-        embed: EmbedMode | str = EmbedMode.NOW,
-        dry_run: bool = False,
-        rejects: str | Path | None = None,
-        skip_bad: bool = False,
-        progress: Listener | None = None,
-        if_commit: str | None = None,
-        idempotency_key: str | None = None,
-        actor: str | None = None,
+        **options: Unpack[LoadKeywords],
     ) -> IngestResult:
         """Load into a branch, forking it from `source` first if it is missing.
 
@@ -117,16 +126,8 @@ class Writes:
         load is refused.
         """
         sources = open_sources(data, format=format, type_name=type)
-        options = LoadOptions(
-            mode=_mode(mode),
-            write=WriteOptions(branch, if_commit, idempotency_key, actor),
-            embed=_embed(embed),
-            is_dry_run=dry_run,
-            is_skipping_bad=skip_bad,
-            rejects=None if rejects is None else Path(rejects),
-            progress=progress,
-        )
-        return ingest(self._context, sources, source, options, self._embedder)
+        chosen = _load_options(branch, **options)
+        return ingest(self._context, sources, source, chosen, self._embedder)
 
     def mutate(
         self,
@@ -266,6 +267,21 @@ class Writes:
     def _resolve(self, target: str | ReadTarget) -> Snapshot:
         chosen = ReadTarget(branch=target) if isinstance(target, str) else target
         return branching.resolve(self._context, chosen).snapshot
+
+
+def _load_options(branch: str, **given: Unpack[LoadKeywords]) -> LoadOptions:
+    rejects = given.get("rejects")
+    return LoadOptions(
+        mode=_mode(given.get("mode", LoadMode.MERGE)),
+        write=WriteOptions(
+            branch, given.get("if_commit"), given.get("idempotency_key"), given.get("actor")
+        ),
+        embed=_embed(given.get("embed", EmbedMode.NOW)),
+        is_dry_run=given.get("dry_run", False),
+        is_skipping_bad=given.get("skip_bad", False),
+        rejects=None if rejects is None else Path(rejects),
+        progress=given.get("progress"),
+    )
 
 
 def _mode(mode: LoadMode | str) -> LoadMode:

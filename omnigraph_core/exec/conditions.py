@@ -22,6 +22,7 @@ from omnigraph_core.exec.comparisons import (
     is_member,
     known,
 )
+from omnigraph_core.exec.scalars import arrow_column
 from omnigraph_core.plan.bounds import FLIPPED
 from omnigraph_core.plan.values import compare_values, is_given
 from omnigraph_core.query.operands import type_of
@@ -37,6 +38,7 @@ from omnigraph_core.query.typed import (
     TypedExpr,
     TypedOp,
 )
+from omnigraph_core.types import STRING
 
 if TYPE_CHECKING:
     from omnigraph_core.plan.values import Values
@@ -101,9 +103,8 @@ class _Evaluation:
         if is_given(left) and op in FLIPPED:
             return self._compare(right, FLIPPED[op], left)
         if is_given(left):
-            texts = pa.array([self._values.of(left)], pa.utf8())
-            left_column = texts.take(pa.array(np.zeros(self._length, np.int64)))
-            return compare_columns(left_column, op, self._column(right))
+            repeated = arrow_column(self._values.of(left), STRING, self._length)
+            return compare_columns(repeated, op, self._column(right))
         return compare_columns(self._column(left), op, self._column(right))
 
     def _has_member(self, left: TypedExpr, right: TypedExpr) -> pa.BooleanArray:

@@ -19,6 +19,7 @@ from omnigraph_core.history.refs import BranchRef
 from omnigraph_core.manifest.catalog import load_latest, try_load_version
 from omnigraph_core.manifest.image import find_keyed
 from omnigraph_core.manifest.layout import branch_manifest_path
+from omnigraph_core.manifest.retry import Turns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,6 +38,7 @@ class CommitGraph:
     def __init__(self, store: Store) -> None:
         self.store = store
         self.log = CommitLog(store)
+        self.turns = Turns()
 
     def catch_up(self, ref: BranchRef, state: CatalogState) -> None:
         """Append to the log what it lacks of a branch's own commits up to a state."""

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
+import threading
 import time
+import weakref
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from omnigraph_core.errors import ConflictError
-from omnigraph_core.settings import PUBLISHER_RETRY_BUDGET
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 T = TypeVar("T")
 
+PREPARE_BUDGET: Final = 15
+"""Times a write is prepared again. More often than a swap is repeated: writers of one table lose to
+each other, while a swap is lost only to those who come between reading and writing."""
+
 _FIRST_WAIT: Final = 0.005
 _LONGEST_WAIT: Final = 0.5
+_PATIENCE: Final = 2.0
+"""Seconds a writer waits for its turn."""
 
 
 def back_off(attempt: int) -> None:
@@ -24,9 +32,7 @@ def back_off(attempt: int) -> None:
     time.sleep(random.uniform(0, min(_LONGEST_WAIT, _FIRST_WAIT * 2**attempt)))
 
 
-def prepare_again(
-    attempt_once: Callable[[], T], *, retries: int = PUBLISHER_RETRY_BUDGET.value
-) -> T:
+def prepare_again(attempt_once: Callable[[], T], *, retries: int = PREPARE_BUDGET) -> T:
     """Run a whole prepare-and-publish, again if what it was prepared on has moved.
 
     For writes whose meaning does not depend on the moved rows, as inserts and upserts. The callable
@@ -43,3 +49,30 @@ def prepare_again(
                 raise
         back_off(attempt)
     return attempt_once()
+
+
+class Turns:
+    """Lets writers of one process that have lost a race go one after the other.
+
+    A courtesy, not a lock: who waits too long, as behind a big load, goes all the same, and the
+    swap decides as ever.
+    """
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._turns: weakref.WeakValueDictionary[str, threading.Lock] = (
+            weakref.WeakValueDictionary()
+        )
+
+    @contextlib.contextmanager
+    def turn(self, name: str, *, patience: float = _PATIENCE) -> Iterator[None]:
+        """A turn among those who ask for one under this name."""
+        with self._guard:
+            turn = self._turns.get(name) or threading.Lock()
+            self._turns[name] = turn
+        is_ours = turn.acquire(timeout=patience)
+        try:
+            yield
+        finally:
+            if is_ours:
+                turn.release()

@@ -13,7 +13,6 @@ import numpy as np
 
 from omnigraph_core.query.typed import TypedOp
 from omnigraph_core.types import INTEGER_RANGES, Scalar
-from omnigraph_core.values import F32_OVERFLOW
 
 if TYPE_CHECKING:
     Number: TypeAlias = int | float
@@ -68,11 +67,9 @@ def _neighbours(number: Number, scalar: Scalar) -> tuple[Number | None, Number |
 
 
 def _f32_neighbours(number: Number) -> tuple[float | None, float | None]:
-    if abs(number) >= F32_OVERFLOW:
+    if abs(number) > _F32_MAX:
         return (_F32_MAX, None) if number > 0 else (None, -_F32_MAX)
     near = np.float32(number)
-    if float(near) == number:
-        return float(near), float(near)
-    other = float(np.nextafter(near, np.float32(math.inf if float(near) < number else -math.inf)))
-    below, above = sorted((float(near), other))
-    return (below if below != -math.inf else None, above if above != math.inf else None)
+    towards = math.inf if float(near) < number else -math.inf if float(near) > number else near
+    other = np.nextafter(near, np.float32(towards))
+    return min(float(near), float(other)), max(float(near), float(other))

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from omnigraph_core.violations import Rule, Violation
 from omnigraph_core.write.findings import shortened
-from omnigraph_core.write.tuples import chosen, distinct, without
+from omnigraph_core.write.tuples import chosen, distinct, positions, without
 
 if TYPE_CHECKING:
     from omnigraph_core.schema.ast import Cardinality
@@ -89,7 +89,7 @@ def _old_sources(part: Part, view: CommittedView) -> pa.ChunkedArray:
 
 
 def _count(part: Part, limits: Cardinality, sources: pa.Array, view: CommittedView) -> _Counts:
-    source_of = _numbers(part.rows.column("src"), sources)
+    source_of = positions(part.rows.column("src"), sources)
     source_of[part.repeats] = -1
     given = np.bincount(source_of[source_of >= 0], minlength=len(sources))
     kept = np.zeros(len(sources), dtype=np.int64)
@@ -98,15 +98,10 @@ def _count(part: Part, limits: Cardinality, sources: pa.Array, view: CommittedVi
         is_open |= given > 0
     if is_open.any() and not part.delta.is_overwrite:
         asked = sources.filter(pa.array(is_open))
-        found = part.staying(view.rows(part.table_key, "src", asked, ("id", "src")))
-        kept = np.bincount(_numbers(found.column("src"), sources), minlength=len(sources))
+        columns = ("id", "src") if len(part.touched) else ("src",)
+        found = part.staying(view.rows(part.table_key, "src", asked, columns))
+        kept = np.bincount(positions(found.column("src"), sources), minlength=len(sources))
     return _Counts(sources, source_of, given, kept, given + kept)
-
-
-def _numbers(values: pa.ChunkedArray, sources: pa.Array) -> np.ndarray:
-    found = pc.fill_null(pc.index_in(values, value_set=sources), -1)
-    numbers: np.ndarray = found.to_numpy().astype(np.int64)
-    return numbers
 
 
 def _rows_of(counts: _Counts, chosen: np.ndarray) -> np.ndarray:

@@ -6,17 +6,18 @@ its files and only checks and stages again.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph_core.schema.catalog import NodeType
 from omnigraph_core.write.batches import FRESH, LINE, SOURCE, Batch
 from omnigraph_core.write.constraints import check_rows
-from omnigraph_core.write.embed import EmbedMode, lacks_vector
+from omnigraph_core.write.embed import lacks_vector
 from omnigraph_core.write.identity import assign_ids
 from omnigraph_core.write.integrity import key_columns
 from omnigraph_core.write.progress import Step
@@ -34,8 +35,11 @@ if TYPE_CHECKING:
     from omnigraph_core.write.progress import Reporter
     from omnigraph_core.write.sources import Source
 
-LeftOut = dict[int, set[int]]
-"""Lines by source that a reading passes over."""
+NUMBER: Final = "#number"
+"""Working column: which row of its table it is, in the order of reading. A line does not tell:
+an array of records may stand on one."""
+LeftOut = dict[str, set[int]]
+"""Numbers of rows, by table key, that a reading passes over."""
 
 
 @dataclass(slots=True)
@@ -59,8 +63,7 @@ class Reading:
     places: Places
     violations: Violations
     reporter: Reporter
-    embed: EmbedMode
-    left_out: Mapping[int, set[int]] = field(default_factory=dict)
+    left_out: Mapping[str, set[int]] = field(default_factory=dict)
     is_tolerant: bool = False
     """Rows that break a rule are passed over; otherwise nothing is written once one does."""
 
@@ -73,25 +76,48 @@ def collect(reading: Reading, files: TableFiles | None, filler: VectorFiller | N
     """
     collected = Collected()
     kept: dict[str, list[pa.Table]] = defaultdict(list)
+    seen: Counter[str] = Counter()
     for batch in _batches(reading):
-        identified = assign_ids(batch, reading.places, reading.violations)
+        identified = assign_ids(_numbered(batch, seen), reading.places, reading.violations)
         good = check_rows(
             identified,
             reading.places,
             reading.violations,
-            may_defer_embeddings=reading.embed is not EmbedMode.NOW,
         )
         reading.reporter.add(Step.VALIDATED, batch.rows.num_rows)
-        rows = _kept(identified.rows, good, is_tolerant=reading.is_tolerant)
         key = batch.type.table_key
+        rows = _kept(identified.rows, good, is_tolerant=reading.is_tolerant)
+        rows = _without(rows, reading.left_out.get(key))
         collected.types[key] = batch.type
-        kept[key].append(rows.select([*key_columns(batch.type), SOURCE, LINE, FRESH]))
+        kept[key].append(rows.select([*key_columns(batch.type), SOURCE, LINE, FRESH, NUMBER]))
         if files is not None and filler is not None and _is_worth_writing(reading):
             _write(Batch(batch.type, rows), files, filler, collected)
     collected.keys = {key: pa.concat_tables(parts) for key, parts in kept.items()}
     if files is not None and _is_worth_writing(reading):
         collected.files = files.finish()
     return collected
+
+
+def note_rows(left_out: LeftOut, table_key: str, rows: pa.Table) -> None:
+    """Have rows left out of the next reading."""
+    left_out.setdefault(table_key, set()).update(rows.column(NUMBER).to_pylist())
+
+
+def _batches(reading: Reading) -> Iterator[Batch]:
+    return read_batches(
+        reading.sources,
+        reading.catalog,
+        reading.places,
+        reading.violations,
+        on_read=lambda rows: reading.reporter.add(Step.READ, rows),
+    )
+
+
+def _numbered(batch: Batch, seen: Counter[str]) -> Batch:
+    key, count = batch.type.table_key, batch.rows.num_rows
+    numbers = pa.array(np.arange(seen[key], seen[key] + count))
+    seen[key] += count
+    return Batch(batch.type, batch.rows.append_column(NUMBER, numbers))
 
 
 def _is_worth_writing(reading: Reading) -> bool:
@@ -110,23 +136,11 @@ def _kept(rows: pa.Table, good: pa.BooleanArray | None, *, is_tolerant: bool) ->
     return rows.set_column(place, FRESH, pc.fill_null(rows.column(FRESH), fill_value=False))
 
 
-def _batches(reading: Reading) -> Iterator[Batch]:
-    left_out = {source: frozenset(lines) for source, lines in reading.left_out.items()}
-    return read_batches(
-        reading.sources,
-        reading.catalog,
-        reading.places,
-        reading.violations,
-        on_read=lambda rows: reading.reporter.add(Step.READ, rows),
-        left_out=left_out,
-    )
-
-
-def note_lines(left_out: LeftOut, rows: pa.Table) -> None:
-    """Add the places of rows."""
-    places = (rows.column(SOURCE).to_pylist(), rows.column(LINE).to_pylist())
-    for source, line in zip(*places, strict=True):
-        left_out.setdefault(source, set()).add(line)
+def _without(rows: pa.Table, numbers: set[int] | None) -> pa.Table:
+    if not numbers:
+        return rows
+    passed_over = pc.is_in(rows.column(NUMBER), value_set=pa.array(numbers, pa.int64()))
+    return rows.filter(pc.invert(passed_over))
 
 
 def _write(batch: Batch, files: TableFiles, filler: VectorFiller, collected: Collected) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _EXACT_FLOATS: Final = 2**53
-_SHORTEST_ZULU: Final = len("2026-01-31T10:00Z")
+_ZULU_LENGTHS: Final = (len("2026-01-31T10:00Z"), len("2026-01-31T10:00:00.123456789Z"))
 _ZONED: Final = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:?\d\d)$"
 _LOCAL: Final = r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?)?$"
 _BELOW_MILLISECONDS: Final = r"(\.\d{3})\d+"
@@ -119,9 +119,11 @@ def datetime_texts(values: pa.Array) -> pa.Array:
 
 
 def _has_form(values: pa.Array, pattern: str) -> bool:
-    # Most columns are in UTC throughout. Arrow takes an hour without minutes too, we do not.
+    # Most columns are in UTC throughout. Of these Arrow takes hours without minutes, we do not.
     if pattern == _ZONED and _all(pc.ends_with(values, "Z")):
-        return _all(pc.greater_equal(pc.binary_length(values), _SHORTEST_ZULU))
+        lengths = pc.min_max(pc.binary_length(values))
+        low, high = lengths["min"].as_py(), lengths["max"].as_py()
+        return low is None or (low >= _ZULU_LENGTHS[0] and high <= _ZULU_LENGTHS[1])
     return _all(pc.match_substring_regex(values, pattern))
 
 
@@ -139,7 +141,7 @@ def finite(values: pa.Array) -> pa.Array:
 
 
 def to_whole(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Integers from floats that are whole and small enough to be exact."""
+    """Integers from floats that are whole, and small enough for that to mean anything."""
     if not _all(pc.less(pc.abs(finite(values)), _EXACT_FLOATS)):
         raise Doubt
     return _cast(values, kind)

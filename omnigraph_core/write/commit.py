@@ -24,7 +24,7 @@ from omnigraph_core.history import door
 from omnigraph_core.history.branches import check_still_there
 from omnigraph_core.manifest.publisher import CommitDraft
 from omnigraph_core.manifest.requirements import KEY_MEMBER, BranchIs, HeadIs, KeyIsNew
-from omnigraph_core.manifest.retry import back_off, prepare_again
+from omnigraph_core.manifest.retry import PREPARE_BUDGET, back_off, prepare_again
 from omnigraph_core.settings import PUBLISHER_RETRY_BUDGET
 
 if TYPE_CHECKING:
@@ -139,7 +139,11 @@ class _Write:
             if not conflict.retryable:
                 raise
         back_off(0)
-        return prepare_again(self.land_on_newest, retries=PUBLISHER_RETRY_BUDGET.value - 1)
+        return prepare_again(self._land_in_turn, retries=PREPARE_BUDGET - 1)
+
+    def _land_in_turn(self) -> Landed:
+        with self.context.commits.turns.turn(self.options.branch):
+            return self.land_on_newest()
 
     def land_on_newest(self) -> Landed:
         return self._land_on(*self.context.head(self.options.branch))
@@ -240,10 +244,10 @@ class _Write:
     def _draft(self, ref: BranchRef, state: CatalogState, prepared: Prepared) -> CommitDraft:
         """The commit of one attempt, under an id of its own.
 
-        Another attempt is made only when the one before is known not to have landed; if that cannot
-        be known, the key finds it, whatever its id. For a repeat lands on a state without the key:
-        what was sent before it took the same place in the lineage, and then the key is seen, or
-        never will.
+        An attempt follows another only when that one is known not to have landed. If nobody can
+        know, the request may be repeated under its key: the lost attempt can only land next to the
+        state it was prepared on. Either it got there, and `KeyIsNew` fails; or the repeat, or a
+        commit before it, has that place, and the lost one never will.
         """
         key, if_commit = self.options.idempotency_key, self.options.if_commit
         version = state.snapshot.manifest_version

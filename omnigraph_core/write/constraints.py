@@ -29,13 +29,11 @@ if TYPE_CHECKING:
     from omnigraph_core.write.batches import Batch, GraphType, Places
 
 
-def check_rows(
-    batch: Batch, places: Places, violations: Violations, *, may_defer_embeddings: bool = False
-) -> pa.BooleanArray | None:
+def check_rows(batch: Batch, places: Places, violations: Violations) -> pa.BooleanArray | None:
     """Report what is wrong with single rows; True for good ones, None when all are good.
 
     A required vector that is made of a text may be null where there is such a text, whether it is
-    made right after this or, with `may_defer_embeddings`, at some other time.
+    made right after this or later.
     """
     findings = Findings(batch.type.name, batch.rows, places, violations)
     if isinstance(batch.type, EdgeType):

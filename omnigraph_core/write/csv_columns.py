@@ -70,8 +70,7 @@ def _numbers(values: pa.Array, type: PropType) -> pa.Array:
 def _arrays(values: pa.Array, type: PropType) -> pa.Array:
     if not _all(pc.match_substring_regex(values, _ARRAY), values):
         raise Doubt
-    filled = pc.fill_null(values, "null").cast(pa.large_binary())
-    texts = pc.binary_join_element_wise(b'{"v":', filled, b"}\n", b"")
+    texts = pc.binary_join_element_wise('{"v":', pc.fill_null(values, "null"), "}\n", "")
     lines = Lines(texts.cast(pa.large_binary()), np.arange(len(values)))
     schema = pa.schema([("v", json_type(type, is_number=False))])
     found = parse_lines(lines, schema) if len(values) else None

@@ -54,6 +54,7 @@ def csv_batches(
         at = lines.of(batch)
         is_row = _has_value(batch)
         yield batch.filter(pa.array(is_row)), at[is_row]
+    lines.finish()
 
 
 def _has_value(batch: pa.RecordBatch) -> np.ndarray:

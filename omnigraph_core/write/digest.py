@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import zlib
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -10,17 +13,22 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from omnigraph_core.write.sources import Source
 
+BROKEN_FILE: Final = (EOFError, zlib.error, gzip.BadGzipFile)
+"""What reading a compressed file raises that is cut off or damaged."""
 _PIECE: Final = 2**20
 
 
 def content_digest(source: Source) -> bytes:
-    """SHA-256 of the content, decompressed, whatever the source is called."""
+    """SHA-256 of the content, decompressed, whatever the source is called.
+
+    Of a file that breaks off, what can be read: it is the reading of records that reports it.
+    """
     whole = hashlib.sha256(f"{source.format}:{source.type_name}:".encode())
     if isinstance(source.data, pa.Table):
         for batch in source.data.combine_chunks().to_batches():
             whole.update(batch.serialize())
         return whole.digest()
-    with source.open() as file:
+    with source.open() as file, suppress(*BROKEN_FILE):
         while piece := file.read(_PIECE):
             whole.update(piece)
     return whole.digest()

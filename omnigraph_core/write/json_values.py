@@ -146,7 +146,8 @@ def _f32(value: object, scalar: Scalar) -> float:
     if float(near) == number:
         return number
     # Rounding twice is wrong where the first rounding lands half way between two 32-bit numbers.
-    other = np.nextafter(near, np.float32(math.copysign(math.inf, number - float(near))))
+    with np.errstate(over="ignore"):
+        other = np.nextafter(near, np.float32(math.copysign(math.inf, number - float(near))))
     is_half_way = abs(number - float(near)) == abs(float(other) - number)
     if is_half_way and value != number:
         number = math.nextafter(number, math.inf if value > number else -math.inf)  # type: ignore[operator]

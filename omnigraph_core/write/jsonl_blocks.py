@@ -71,19 +71,19 @@ def iter_blocks(stream: IO[bytes], size: int = BLOCK_BYTES) -> Iterator[Block]:
     """The stream in blocks of about so many bytes; a byte order mark at its start is dropped."""
     line = 1
     kept: list[bytes] = []
-    while data := stream.read(size):
-        if line == 1 and not kept:
-            data = data.removeprefix(codecs.BOM_UTF8)
+    data = stream.read(size).removeprefix(codecs.BOM_UTF8)
+    while data:
+        following = stream.read(size)
+        if not following and not data.endswith(b"\n"):
+            data += b"\n"
         cut = data.rfind(b"\n") + 1
-        if not cut:
-            kept.append(data)
-            continue
-        block = _block(b"".join([*kept, data[:cut]]), line)
-        kept = [data[cut:]]
-        line += len(block.ends)
-        yield block
-    if rest := b"".join(kept):
-        yield _block(rest + b"\n", line)
+        if cut:
+            block = _block(b"".join([*kept, data[:cut]]), line)
+            line += len(block.ends)
+            yield block
+            kept = []
+        kept.append(data[cut:])
+        data = following
 
 
 def _block(data: bytes, first_line: int) -> Block:

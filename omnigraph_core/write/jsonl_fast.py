@@ -56,6 +56,9 @@ class FastReader:
 
     def read(self, lines: Lines) -> Iterator[Batch]:
         """Batches of the regular lines, in no particular order."""
+        if len(lines) <= self._few_lines:
+            self._doubt(lines)
+            return
         is_regular = regular_lines(lines)
         self._doubt(lines.where(~is_regular))
         for type, same in self._by_type(lines.where(is_regular)):
@@ -76,8 +79,8 @@ class FastReader:
 
     def _by_type(self, lines: Lines) -> Iterator[tuple[GraphType | None, Lines]]:
         for _ in range(_MAX_PREFIXES):
-            if len(lines) <= self._few_lines:
-                break
+            if not len(lines):
+                return
             found = _PREFIX.match(lines.texts[0].as_py())
             if found is None:
                 is_usual = _mask(pc.match_substring_regex(lines.texts, _PREFIX_PATTERN))
@@ -89,7 +92,8 @@ class FastReader:
             kind, name = found.groups()
             yield self._type(kind.decode(), name.decode()), lines.where(is_same)
             lines = lines.where(~is_same)
-        yield from self._by_parsed_type(lines)
+        if len(lines):
+            yield from self._by_parsed_type(lines)
 
     def _by_parsed_type(self, lines: Lines) -> Iterator[tuple[GraphType | None, Lines]]:
         """The same for lines that do not begin with their type: parsed for the type alone."""
@@ -120,12 +124,8 @@ class FastReader:
         self, lines: Lines, attempt: Callable[[Lines], pa.Table | None]
     ) -> Iterator[tuple[Lines, pa.Table | None]]:
         """What an attempt makes of lines; where it fails, of fewer and fewer of them."""
-        if len(lines) <= self._few_lines:
-            if len(lines):
-                yield lines, None
-            return
-        made = attempt(lines)
-        if made is not None:
+        made = attempt(lines) if len(lines) > self._few_lines else None
+        if made is not None or len(lines) <= max(self._few_lines, 1):
             yield lines, made
             return
         step = -(-len(lines) // _PIECES)
@@ -188,10 +188,10 @@ def peek_shape(type: GraphType, lines: Lines) -> frozenset[str]:
     for _, text in lines.slice(0, _PEEKED_LINES).each():
         for name, value in _data_of(text).items():
             property = type.properties.get(name)
-            member = value[0] if isinstance(value, list) and value else value
-            if property is None or isinstance(member, bool):
+            if property is None:
                 continue
             is_time = property.type.scalar in (Scalar.DATE, Scalar.DATETIME)
+            member = value[0] if is_time and isinstance(value, list) and value else value
             if isinstance(member, int if is_time else Decimal):
                 found.add(name)
     return frozenset(found)
@@ -260,8 +260,10 @@ def _columns(type: GraphType, found: pa.Table, lines: Lines) -> Iterator[tuple[s
         if property.type.is_blob:
             yield from zip((name, uri_column(name)), blob_texts(fields[name]), strict=True)
         else:
-            values = from_json(fields[name], property.type)
-            yield name, _with_default(values, property, lines)
+            values = fields[name]
+            if property.type.scalar.is_integer and pa.types.is_floating(values.type):
+                _expect_whole_texts(name, values, lines)
+            yield name, _with_default(from_json(values, property.type), property, lines)
 
 
 def _with_default(values: pa.Array, property: PropertyDef, lines: Lines) -> pa.Array:
@@ -276,14 +278,32 @@ def _with_default(values: pa.Array, property: PropertyDef, lines: Lines) -> pa.A
 
 def _mentions(lines: Lines, name: str) -> np.ndarray:
     """Which lines have a member of that name in their data."""
-    is_unclear = _mask(pc.match_substring(lines.texts, "\\"))
+    found = _mask(pc.match_substring_regex(lines.texts, _member_pattern(name)))
+    is_unclear = ~found & _mask(pc.match_substring(lines.texts, "\\u"))
     if name in _RECORD_MEMBERS:
         is_unclear[:] = True
-    # Without escapes a quoted name before a colon is a member; it cannot stand in a text.
-    found = _mask(pc.match_substring_regex(lines.texts, f'"{re.escape(name)}"[ \\t\\r]*:'))
     for place in np.flatnonzero(is_unclear):
         found[place] = name in _data_of(lines.texts[int(place)].as_py())
     return found
+
+
+def _member_pattern(name: str) -> str:
+    """Finds a member by its name, unless that is written with escapes.
+
+    A quote that no backslash precedes begins or ends a text; one before a name begins it.
+    """
+    return rf'(?:^|[^\\])"{re.escape(name)}"[ \t\r]*:'
+
+
+def _expect_whole_texts(name: str, values: pa.Array, lines: Lines) -> None:
+    """Make sure that floats are written as integers with nothing but zeros behind the point.
+
+    The numbers alone do not tell: 1e-400 reads as 0.
+    """
+    given = lines.where(_mask(values.is_valid()))
+    pattern = _member_pattern(name) + r"[ \t\r]*-?\d{1,15}(?:\.0+)?[ \t\r]*[,}]"
+    if name in _RECORD_MEMBERS or not _mask(pc.match_substring_regex(given.texts, pattern)).all():
+        raise Doubt
 
 
 def _mask(claims: pa.Array) -> np.ndarray:

@@ -21,7 +21,7 @@ from omnigraph_core.manifest.requirements import requirements_of
 from omnigraph_core.storage.staged import stage_append, stage_overwrite
 from omnigraph_core.violations import MAX_LISTED, Violations
 from omnigraph_core.write.batches import FRESH
-from omnigraph_core.write.collect import Reading, collect, note_lines
+from omnigraph_core.write.collect import Reading, collect, note_rows
 from omnigraph_core.write.commit import Prepared, commit_write
 from omnigraph_core.write.digest import content_digest
 from omnigraph_core.write.embed import VectorFiller
@@ -30,7 +30,7 @@ from omnigraph_core.write.integrity import TableDelta, check_delta
 from omnigraph_core.write.load_model import LoadMode, LoadResult, TableLoad
 from omnigraph_core.write.progress import Reporter, Step
 from omnigraph_core.write.refuse import refuse
-from omnigraph_core.write.rejects import count_records, write_rejects
+from omnigraph_core.write.rejects import count_records, named_apart, write_rejects
 from omnigraph_core.write.repeats import repeated_rows
 from omnigraph_core.write.sources import places_of
 from omnigraph_core.write.staging import stage_rows
@@ -94,7 +94,7 @@ class _Loader:
         self._sources = sources
         self._options = options
         self._embedder = embedder
-        self._places = places_of(sources)
+        self._places = named_apart(places_of(sources))
         self._reporter = Reporter(options.progress)
         self._left_out: LeftOut = {}
         self._collected: Collected | None = None
@@ -181,7 +181,6 @@ class _Loader:
             self._places,
             self._read_problems,
             self._reporter,
-            self._options.embed,
             self._left_out,
             is_tolerant=self._options.is_skipping_bad,
         )
@@ -213,21 +212,21 @@ class _Loader:
         for key, rows in collected.keys.items():
             replaced = repeated_rows(collected.types[key], rows)
             if replaced.num_rows:
-                note_lines(self._left_out, replaced)
+                note_rows(self._left_out, key, replaced)
                 self._collected, found = None, True
         return found
 
     def _leave_out_bad(self, collected: Collected, catalog: Catalog, view: CommittedView) -> bool:
         """Check what depends on other rows; whether rows were left out because of that."""
-        deltas = self._deltas(collected)
-        before = self._set_problems.total
-        bad = check_delta(deltas, catalog, view, self._places, self._set_problems)
-        if not self._options.is_skipping_bad or self._set_problems.total == before:
+        found = self._collector()
+        bad = check_delta(self._deltas(collected), catalog, view, self._places, found)
+        if self._options.is_skipping_bad and not bad:
+            refuse(found)  # no record to leave out, as for edges that an overwrite would orphan
+        self._set_problems = Violations.together(self._set_problems, found)
+        if not self._options.is_skipping_bad or not bad:
             return False
-        if not bad:  # no record to leave out, as for edges that an overwrite would orphan
-            refuse(self._set_problems)
         for key, mask in bad.items():
-            note_lines(self._left_out, collected.keys[key].filter(mask))
+            note_rows(self._left_out, key, collected.keys[key].filter(mask))
         self._collected = None
         return True
 

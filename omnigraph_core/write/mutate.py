@@ -207,10 +207,9 @@ class _Mutation:
         about rows together.
         """
         is_complete = not violations.total
-        may_defer = self._embed is not EmbedMode.NOW
         for pending in staging.pending:
             batch = Batch(pending.type, pending.rows)
-            check_rows(batch, STATEMENTS, violations, may_defer_embeddings=may_defer)
+            check_rows(batch, STATEMENTS, violations)
         if is_complete:
             deltas = {**_written(staging), **_deleted(staging)}
             check_delta(deltas, catalog, view, STATEMENTS, violations)

@@ -100,11 +100,6 @@ class MutationStaging:
         """Types with the ids and addresses of the rows that go, where there are any."""
         return tuple(self._deleted.values())
 
-    def deleted_ids(self, table_key: str) -> pa.StringArray:
-        if table_key not in self._deleted:
-            return pa.array([], pa.utf8())
-        return self._deleted[table_key][1].column("id").combine_chunks()
-
     def delete(self, type: GraphType, found: pa.Table) -> None:
         """Have committed rows go, each once, given with their ids and addresses."""
         schema = pa.schema(DELETED_FIELDS)

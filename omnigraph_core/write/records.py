@@ -6,8 +6,11 @@ Rows of one type keep the order of the input.
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from typing import TYPE_CHECKING
 
+from omnigraph_core.violations import Rule
 from omnigraph_core.write.intake import Intake
 from omnigraph_core.write.jsonl import raw_lines, read_jsonl
 from omnigraph_core.write.sources import Format
@@ -41,7 +44,10 @@ def read_batches(
         passed_over = (left_out or {}).get(index, frozenset())
         intake = Intake(index, source, catalog, places, violations, passed_over, on_read)
         read = read_jsonl if source.format is Format.JSONL else read_tabular
-        yield from read(intake)
+        try:
+            yield from read(intake)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as problem:
+            intake.report(Rule.RECORD, None, f"cannot be decompressed: {problem}")
 
 
 def raw_records(source: Source, lines: Collection[int]) -> Iterator[tuple[int, str]]:

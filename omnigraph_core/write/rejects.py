@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from omnigraph_core.errors import ConfigError
+from omnigraph_core.errors import ConfigError, RecordError
+from omnigraph_core.write.digest import BROKEN_FILE
 from omnigraph_core.write.records import raw_records
 
 if TYPE_CHECKING:
@@ -47,6 +49,23 @@ def count_records(problems: Violations) -> int:
     return sum(len(lines) for lines in _by_record(problems).values())
 
 
+def named_apart(places: Places) -> Places:
+    """The places with a name for each of several inputs that no other has.
+
+    >>> named_apart(Places((None, "a.jsonl", "a.jsonl"), ("line",) * 3)).names
+    ('input 1', 'a.jsonl', 'a.jsonl (input 3)')
+    """
+    if len(places.names) == 1:
+        return places
+    names: list[str] = []
+    for number, name in enumerate(places.names, 1):
+        if name is None:
+            names.append(f"input {number}")
+        else:
+            names.append(f"{name} (input {number})" if name in names else name)
+    return replace(places, names=tuple(names))
+
+
 def _by_record(problems: Violations) -> dict[str | None, dict[int, list[Violation]]]:
     grouped: dict[str | None, dict[int, list[Violation]]] = defaultdict(lambda: defaultdict(list))
     for violation in problems.listed:
@@ -58,11 +77,14 @@ def _by_record(problems: Violations) -> dict[str | None, dict[int, list[Violatio
 def _write_source(
     file: TextIO, name: str | None, source: Source, problems: dict[int, list[Violation]]
 ) -> None:
-    for line, text in raw_records(source, problems):
-        entry = {
-            "file": name,
-            "line": line,
-            "problems": [violation.message for violation in problems[line]],
-            "record": text,
-        }
-        file.write(json.dumps(entry, ensure_ascii=False) + "\n")
+    try:
+        for line, text in raw_records(source, problems) if problems else ():
+            entry = {
+                "file": name,
+                "line": line,
+                "problems": [violation.message for violation in problems[line]],
+                "record": text,
+            }
+            file.write(json.dumps(entry, ensure_ascii=False) + "\n")
+    except (RecordError, *BROKEN_FILE):
+        return  # the input breaks off here, which is among the problems

@@ -1,4 +1,102 @@
-"""placeholder"""
+"""Tables in (Parquet, CSV, Arrow), batches out: the columns are the properties of one type.
+
+Besides the properties there may be `id`, for edges `from` and `to` (or `src` and `dst`), and the
+column of URIs of a blob. A column that has no place is reported once, a value that does not fit by
+its row; such rows are left out.
+"""
+
 from __future__ import annotations
-def read_tabular(intake): return iter(())
-def raw_rows(source, lines): return iter(())
+
+import json
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph_core.errors import RecordError
+from omnigraph_core.violations import Rule
+from omnigraph_core.write.batches import Batch
+from omnigraph_core.write.blob_text import format_blob
+from omnigraph_core.write.intake import suggestion
+from omnigraph_core.write.table_files import open_table_file
+from omnigraph_core.write.table_rows import TableReader
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from omnigraph_core.schema.catalog import Catalog
+    from omnigraph_core.write.batches import GraphType
+    from omnigraph_core.write.intake import Intake
+    from omnigraph_core.write.sources import Source
+
+
+def read_tabular(intake: Intake) -> Iterator[Batch]:
+    """The rows of a tabular source; what is wrong with it is reported."""
+    type = _type(intake)
+    if type is None:
+        return
+    reader = TableReader(intake, type)
+    try:
+        with open_table_file(intake.source, reader.report_ragged) as file:
+            if not reader.accepts(file.schema):
+                return
+            for rows, numbers in file.batches:
+                is_kept = ~np.isin(numbers, reader.left_out)
+                kept = rows if is_kept.all() else rows.filter(pa.array(is_kept))
+                intake.count_read(kept.num_rows)
+                yield Batch(type, reader.read(kept, numbers[is_kept]))
+    except RecordError as problem:
+        intake.report(Rule.RECORD, None, problem.message, type_name=type.name)
+
+
+def raw_rows(source: Source, numbers: Collection[int]) -> Iterator[tuple[int, str]]:
+    """The rows of these numbers as JSON objects."""
+    wanted = np.array(sorted(numbers), dtype=np.int64)
+    with open_table_file(source, lambda line, what: None) as file:
+        for rows, at in file.batches:
+            is_wanted = np.isin(at, wanted)
+            if is_wanted.any():
+                chosen = _shown(rows.filter(pa.array(is_wanted)))
+                for number, row in zip(at[is_wanted].tolist(), chosen, strict=True):
+                    yield number, json.dumps(row, ensure_ascii=False, default=str)
+
+
+def _shown(rows: pa.RecordBatch) -> list[dict[str, object]]:
+    # As timestamps dates keep their time of day.
+    columns = [
+        column.cast(pa.timestamp("ms", "UTC")) if pa.types.is_date64(column.type) else column
+        for column in rows.columns
+    ]
+    found = pa.RecordBatch.from_arrays(columns, names=rows.schema.names).to_pylist()
+    return [{name: _text(value) for name, value in row.items()} for row in found]
+
+
+def _text(value: object) -> object:
+    if not isinstance(value, bytes):
+        return value
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return format_blob(value)
+
+
+def _type(intake: Intake) -> GraphType | None:
+    catalog = intake.catalog
+    given = intake.source.type_name or ""
+    kind, _, name = given.rpartition(":")
+    node = catalog.nodes.get(name) if kind in ("", "node") else None
+    edge = catalog.try_edge(name) if kind in ("", "edge") else None
+    if node is not None and edge is not None:
+        what = f"`{name}` is a node type and an edge type; say node:{name} or edge:{name}"
+        intake.report(Rule.UNKNOWN_TYPE, None, what, value=given)
+        return None
+    if node is None and edge is None:
+        known = _known(catalog, kind)
+        what = f"unknown type `{given}`{suggestion(name, known)}"
+        intake.report(Rule.UNKNOWN_TYPE, None, what, value=given)
+    return node or edge
+
+
+def _known(catalog: Catalog, kind: str) -> tuple[str, ...]:
+    nodes = tuple(catalog.nodes) if kind != "edge" else ()
+    return nodes + (tuple(catalog.edges) if kind != "node" else ())

@@ -18,19 +18,42 @@ if TYPE_CHECKING:
 NO_CODE: Final = -1
 
 
-def tuple_codes(columns: Sequence[pa.ChunkedArray]) -> np.ndarray:
-    """A number per row, `NO_CODE` where a member is null.
+class TupleCodes:
+    """Codes of the tuples of some rows, and the means to find the same tuples among others.
 
-    >>> tuple_codes([pa.chunked_array([["a", "b", "a"]]), pa.chunked_array([[1, None, 1]])])
+    >>> known = TupleCodes([pa.chunked_array([["a", "b", "a"]]), pa.chunked_array([[1, None, 1]])])
+    >>> known.codes
     array([ 0, -1,  0])
+    >>> known.codes_of([pa.chunked_array([["b", "a"]]), pa.chunked_array([[1, 1]])])
+    array([-1,  0])
     """
-    codes, _ = _codes(columns[0])
-    for column in columns[1:]:
-        more, distinct = _codes(column)
-        # Both are less than the number of rows, so the product fits 64 bits.
-        pairs = np.where((codes < 0) | (more < 0), NO_CODE, codes * distinct + more)
-        codes, _ = _codes(pa.chunked_array([pa.array(pairs, mask=pairs < 0)]))
-    return codes
+
+    __slots__ = ("_pairs", "codes", "values")
+
+    def __init__(self, columns: Sequence[pa.ChunkedArray]) -> None:
+        self.codes, values = _encoded(columns[0])
+        self.values: list[pa.Array] = [values]
+        """The distinct values of each column."""
+        self._pairs: list[pa.Array] = []
+        for column in columns[1:]:
+            more, values = _encoded(column)
+            pairs = _paired(self.codes, more, len(values))
+            self.codes, known = _encoded(pa.chunked_array([pairs]))
+            self.values.append(values)
+            self._pairs.append(known)
+
+    @property
+    def count(self) -> int:
+        """How many different tuples there are."""
+        return len((self._pairs or self.values)[-1])
+
+    def codes_of(self, columns: Sequence[pa.ChunkedArray]) -> np.ndarray:
+        """The codes of the tuples of other rows, `NO_CODE` for those that are not among these."""
+        codes = positions(columns[0], self.values[0])
+        for column, values, known in zip(columns[1:], self.values[1:], self._pairs, strict=True):
+            more = positions(column, values)
+            codes = positions(_paired(codes, more, len(values)), known)
+        return codes
 
 
 def comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -44,19 +67,36 @@ def comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.if_else(pc.is_finite(numbers), numbers, pa.scalar(None, column.type))
 
 
-def first_rows(codes: np.ndarray) -> np.ndarray:
-    """For each row the first row with the same code; a row without a code is its own.
+def first_rows(codes: np.ndarray, count: int) -> np.ndarray:
+    """For each of so many codes the first row that has it, -1 where none has.
 
-    >>> first_rows(np.array([0, 1, 0, -1, -1]))
-    array([0, 1, 0, 3, 4])
+    >>> first_rows(np.array([2, 0, 2, -1]), 3)
+    array([ 1, -1,  0])
     """
-    result = np.arange(len(codes))
-    coded = np.flatnonzero(codes >= 0)
-    if len(coded):
-        first = np.empty(int(codes.max()) + 1, dtype=np.int64)
-        first[codes[coded][::-1]] = coded[::-1]  # of several, the last one assigned stays
-        result[coded] = first[codes[coded]]
-    return result
+    first = np.full(count, -1)
+    coded = np.flatnonzero(codes >= 0)[::-1]
+    first[codes[coded]] = coded  # of several, the last one assigned stays
+    return first
+
+
+def earlier_rows(codes: np.ndarray, count: int) -> np.ndarray:
+    """For each row the first with the same code if that is an earlier row, else -1.
+
+    >>> earlier_rows(np.array([0, 1, 0, -1, -1]), 2)
+    array([-1, -1,  0, -1, -1])
+    """
+    first = first_rows(codes, count)
+    # A row without a code looks up the last code, so it is taken out by hand.
+    earlier = first[codes] if count else np.full(len(codes), -1)
+    earlier[(codes < 0) | (earlier == np.arange(len(codes)))] = -1
+    return earlier
+
+
+def positions(values: pa.Array | pa.ChunkedArray, among: pa.Array) -> np.ndarray:
+    """Where each value is among others, -1 for one that is not."""
+    found = pc.fill_null(pc.index_in(values, value_set=among), NO_CODE)
+    numbers: np.ndarray = found.to_numpy().astype(np.int64)
+    return numbers
 
 
 def chosen(column: pa.ChunkedArray, mask: np.ndarray) -> pa.ChunkedArray:
@@ -76,12 +116,18 @@ def distinct(values: pa.ChunkedArray) -> pa.Array:
     return pc.drop_null(pc.unique(values))
 
 
-def _codes(column: pa.ChunkedArray) -> tuple[np.ndarray, int]:
+def _encoded(column: pa.ChunkedArray) -> tuple[np.ndarray, pa.Array]:
     if not len(column):
-        return np.empty(0, dtype=np.int64), 0
+        return np.empty(0, dtype=np.int64), pa.array([], column.type)
     encoded = pc.dictionary_encode(column)  # all chunks share one dictionary
     parts = [
         pc.fill_null(chunk.indices, NO_CODE).to_numpy(zero_copy_only=False)
         for chunk in encoded.chunks
     ]
-    return np.concatenate(parts).astype(np.int64), len(encoded.chunk(0).dictionary)
+    return np.concatenate(parts).astype(np.int64), encoded.chunk(0).dictionary
+
+
+def _paired(codes: np.ndarray, more: np.ndarray, count: int) -> pa.Array:
+    """One number for two; null where one is missing."""
+    # Both are less than the number of rows, so the product fits 64 bits.
+    return pa.array(codes * count + more, mask=(codes < 0) | (more < 0))

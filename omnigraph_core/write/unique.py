@@ -6,6 +6,7 @@ value with them; committed rows that the write replaces or deletes do not count.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,11 +17,12 @@ from omnigraph_core.violations import Rule
 from omnigraph_core.write.findings import shortened, shown
 from omnigraph_core.write.tuples import (
     NO_CODE,
+    TupleCodes,
     chosen,
     comparable,
     distinct,
+    earlier_rows,
     first_rows,
-    tuple_codes,
 )
 
 if TYPE_CHECKING:
@@ -35,14 +37,15 @@ def check_keys(part: Part, view: CommittedView) -> None:
     if not part.known.any():
         return
     ids = part.rows.column("id")
+    known = TupleCodes([chosen(ids, part.known)])
     codes = np.full(part.rows.num_rows, NO_CODE)
-    codes[part.known] = tuple_codes([chosen(ids, part.known)])
-    first = first_rows(codes)
-    part.repeats = first != np.arange(len(first))
+    codes[part.known] = known.codes
+    earlier = earlier_rows(codes, known.count)
+    part.repeats = earlier >= 0
     _report_keys(
         part,
         np.flatnonzero(part.repeats),
-        lambda row: f"was given before, at {part.findings.place(int(first[row]))}",
+        lambda row: f"was given before, at {part.findings.place(int(earlier[row]))}",
     )
     if part.delta.is_strict and not part.delta.is_overwrite:
         once = part.known & ~part.repeats
@@ -70,60 +73,66 @@ def check_unique(part: Part, view: CommittedView) -> None:
 
 def _check_group(part: Part, group: Sequence[str], view: CommittedView) -> None:
     columns = [comparable(part.rows.column(name)) for name in group]
-    codes = tuple_codes(columns)
-    codes[part.repeats] = NO_CODE
-    first = first_rows(codes)
-    is_later = first != np.arange(len(first))
+    tuples = TupleCodes(columns)
+    codes = np.where(part.repeats, NO_CODE, tuples.codes)
+    earlier = earlier_rows(codes, tuples.count)
     _report_group(
         part,
         group,
-        np.flatnonzero(is_later),
-        lambda row: f"was given before, at {part.findings.place(int(first[row]))}",
+        np.flatnonzero(earlier >= 0),
+        lambda row: f"was given before, at {part.findings.place(int(earlier[row]))}",
     )
-    is_first = (codes >= 0) & ~is_later
-    if is_first.any() and not part.delta.is_overwrite:
-        given = [chosen(column, is_first) for column in columns]
-        _check_committed(part, group, np.flatnonzero(is_first), given, view)
+    is_first = (codes >= 0) & (earlier < 0)
+    if not is_first.any() or part.delta.is_overwrite:
+        return
+    # Only the first row with a tuple is compared with committed ones: the others are reported.
+    given = tuples.values if is_first.all() else [distinct(chosen(c, is_first)) for c in columns]
+    holders = _committed_holders(part, group, tuples, given, view)
+    if holders is not None:
+        held = np.where(is_first, holders.rows[codes], -1)
+        _report_group(
+            part,
+            group,
+            np.flatnonzero(held >= 0),
+            lambda row: f"is held by {shortened(holders.ids[int(held[row])].as_py())!r}",
+        )
 
 
-def _check_committed(
+@dataclass(frozen=True, slots=True)
+class _Holders:
+    """Committed rows by the code of the tuple they hold, -1 where nobody holds it."""
+
+    rows: np.ndarray
+    ids: pa.ChunkedArray
+
+
+def _committed_holders(
     part: Part,
     group: Sequence[str],
-    rows: np.ndarray,
-    given: Sequence[pa.ChunkedArray],
+    tuples: TupleCodes,
+    given: Sequence[pa.Array],
     view: CommittedView,
-) -> None:
-    probe, values = _probe(given)
-    found = view.rows(part.table_key, group[probe], values, ("id", *group))
+) -> _Holders | None:
+    """Who holds tuples of the write and stays; None when nobody does."""
+    probe = _probe(given)
+    found = view.rows(part.table_key, group[probe], given[probe], ("id", *group))
     found = part.staying(found)
     if not found.num_rows:
-        return
+        return None
     committed = [
-        comparable(found.column(name).cast(column.type))
-        for name, column in zip(group, given, strict=True)
+        comparable(found.column(name).cast(values.type))
+        for name, values in zip(group, given, strict=True)
     ]
-    pairs = zip(committed, given, strict=True)
-    codes = tuple_codes([pa.chunked_array([*old.chunks, *new.chunks]) for old, new in pairs])
-    holders = first_rows(codes)[found.num_rows :]
-    is_taken = holders < found.num_rows
-    wrong, holders = rows[is_taken], holders[is_taken]
-
-    def held_by(row: int) -> str:
-        holder = int(holders[np.searchsorted(wrong, row)])
-        return f"is held by {shortened(found.column('id')[holder].as_py())!r}"
-
-    _report_group(part, group, wrong, held_by)
+    return _Holders(first_rows(tuples.codes_of(committed), tuples.count), found.column("id"))
 
 
-def _probe(columns: Sequence[pa.ChunkedArray]) -> tuple[int, pa.Array]:
-    """The column to look the tuples up by, and its values.
+def _probe(given: Sequence[pa.Array]) -> int:
+    """The number of the column to look tuples up by.
 
     Texts and integers before others, of them the one with most values: it leaves fewest rows.
     """
-    plain = [number for number, column in enumerate(columns) if _is_plain(column.type)]
-    values = {number: distinct(columns[number]) for number in plain or range(len(columns))}
-    best = max(values, key=lambda number: len(values[number]))
-    return best, values[best]
+    plain = [number for number, values in enumerate(given) if _is_plain(values.type)]
+    return max(plain or range(len(given)), key=lambda number: len(given[number]))
 
 
 def _is_plain(type: pa.DataType) -> bool:

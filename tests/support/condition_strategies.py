@@ -204,6 +204,5 @@ class Params(dict[str, "Value"]):
     """Parameters named after the value they hold."""
 
     def __missing__(self, name: str) -> Value:
-        scope = {"datetime": dt, "None": None}
-        value: Value = eval(name, {"datetime": dt, **scope})
+        value: Value = eval(name, {"datetime": dt})
         return value

@@ -1,4 +1,4 @@
-"""What a mutation does, in dicts and loops: statements in order, then every rule on the whole graph.
+"""What a mutation does, in dicts and loops: statements in order, then every rule on all rows.
 
 `apply(ir, graph, params)` gives the graph afterwards and the counts, or the rules that are broken.
 Nothing is shared with the engine but the IR.

@@ -83,7 +83,7 @@ def test_missing_vectors_are_filled(job: EmbedJob, mock: Embedder) -> None:
 
 @pytest.mark.parametrize("empty", ["null", "[]"])
 def test_empty_vectors_count_as_missing(job: EmbedJob, mock: Embedder, empty: str) -> None:
-    job.input.write_text('{"type": "Part", "data": {"name": "nut", "vector": %s}}' % empty)
+    job.input.write_text(LINES[2].replace("[1, 0, 0, 0.0]", empty))
     assert embed_file(job, mock).embedded_rows == 1
     assert vector(output(job)[0]) == expected(NUT)
 
@@ -216,7 +216,7 @@ def test_long_files_go_through_in_windows(
 
 
 def test_places_that_cannot_be_used(job: EmbedJob, mock: Embedder, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="cannot read .*No such file"):
+    with pytest.raises(ConfigError, match=r"cannot read .*No such file"):
         embed_file(replace(job, input=tmp_path / "none"), mock)
     with pytest.raises(ConfigError, match="cannot write "):
         embed_file(replace(job, output=job.input / "out.jsonl"), mock)

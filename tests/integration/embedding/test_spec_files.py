@@ -98,7 +98,7 @@ def test_every_problem_of_a_manifest_is_named(
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="cannot read .*No such file"):
+    with pytest.raises(ConfigError, match=r"cannot read .*No such file"):
         load_spec(tmp_path / "none.json")
     with pytest.raises(ConfigError, match="expected JSON"):
         load_spec(write(tmp_path / "spec.json", "{"))

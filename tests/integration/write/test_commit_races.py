@@ -61,6 +61,19 @@ def test_threads_with_one_key(root: str, is_rerunnable: bool, is_shared: bool) -
     assert part_ids(root) == [first.summary["first"]]
 
 
+def test_threads_that_write_one_table(root: str) -> None:
+    """Each is in the others' way all the time, and each write lands all the same."""
+    shared = opened(root)
+
+    def send(thread: int) -> None:
+        for number in range(4):
+            append(shared, f"p{thread}-{number}")
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        list(pool.map(send, range(THREADS)))
+    assert len(commit_ids(root)) == len(part_ids(root)) == 4 * THREADS
+
+
 def send_keys(root: str, worker: int) -> list[list[object]]:
     """In a worker: every key once, in an order of its own, sent again when told to retry."""
     context = opened(root)

@@ -340,9 +340,13 @@ def varied(full: Tables) -> Tables:
 
 
 def test_lines_read_back_as_the_same_rows(varied: Tables) -> None:
-    types = select_tables(CATALOG)
-    expected = {type.table_key: varied.jsonl(type) for type in types}
+    expected = {type.table_key: varied.jsonl(type) for type in select_tables(CATALOG)}
     assert read_again([varied.jsonl()]) == expected
+
+
+def test_files_read_back_as_the_same_rows(varied: Tables) -> None:
+    expected = {type.table_key: varied.jsonl(type) for type in select_tables(CATALOG)}
+    assert read_again([file.path for file in varied.parquet()]) == expected
 
 
 # Parquet

@@ -119,11 +119,10 @@ def test_a_blob_is_bytes_or_an_address() -> None:
     assert only(drawing=None).property == "drawing"
 
 
-@pytest.mark.parametrize("may_defer", [True, False])
-def test_a_vector_made_of_a_text_may_be_null(may_defer: bool) -> None:
+def test_a_vector_made_of_a_text_may_be_null() -> None:
     violations = Violations()
     rows = batch(graph_type(CATALOG, "Part"), [GOOD, GOOD | {"remark": None}])
-    good = check_rows(rows, PLACES, violations, may_defer_embeddings=may_defer)
+    good = check_rows(rows, PLACES, violations)
     assert good is not None
     assert good.to_pylist() == [True, False]
     assert violations.listed[0].message == (

@@ -386,9 +386,7 @@ class TestCardinality:
     def test_the_last_edge_is_deleted(self) -> None:
         checked = Checked([of("Needs", deleted=["n1", "n2"])], self.HELD)
         assert checked.bad == {}
-        assert checked.messages == [
-            "@card violation on edge Needs: source 'p1' has 0, allowed 1.."
-        ]
+        assert checked.messages == ["@card violation on edge Needs: source 'p1' has 0, allowed 1.."]
 
     def test_the_last_edge_moves_away(self) -> None:
         checked = Checked([of("Needs", edge("n1", "p2", "b1"))], self.HELD)

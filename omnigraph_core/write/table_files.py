@@ -1,0 +1,121 @@
+"""Tabular sources as they are: record batches of a bounded size out, each row with its number.
+
+Parquet and Arrow rows are counted from 1, CSV rows by line. Nothing is converted yet.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import ipc, parquet
+
+from omnigraph_core.errors import RecordError
+from omnigraph_core.write.csv_rows import csv_batches, csv_header
+from omnigraph_core.write.sources import Format
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from omnigraph_core.write.csv_rows import OnRagged
+    from omnigraph_core.write.sources import Source
+
+_BATCH_BYTES: Final = 16 << 20
+_MAX_ROWS: Final = 1 << 16
+_FILE_MAGIC: Final = b"ARROW1"
+_Numbered: TypeAlias = tuple[pa.RecordBatch, np.ndarray]
+
+
+@dataclass(frozen=True, slots=True)
+class TableFile:
+    """The columns of a source, and its rows with their numbers."""
+
+    schema: pa.Schema
+    batches: Iterator[_Numbered]
+
+
+@contextmanager
+def open_table_file(source: Source, on_ragged: OnRagged) -> Iterator[TableFile]:
+    """The rows of a tabular source; they can be read while the context is open.
+
+    Raises:
+        RecordError: it is not of its format, also while rows are read.
+    """
+    with ExitStack() as opened:
+        with _translated(source.format):
+            file = _open(source, on_ragged, opened)
+        yield TableFile(file.schema, _guarded(file.batches, source.format))
+
+
+@contextmanager
+def _translated(format: Format) -> Iterator[None]:
+    try:
+        yield
+    except (pa.ArrowException, UnicodeDecodeError, OSError) as problem:
+        raise RecordError(f"cannot be read as {format}: {problem}") from problem
+
+
+def _guarded(batches: Iterator[_Numbered], format: Format) -> Iterator[_Numbered]:
+    while True:
+        with _translated(format):
+            found = next(batches, None)
+        if found is None:
+            return
+        yield found
+
+
+def _open(source: Source, on_ragged: OnRagged, opened: ExitStack) -> TableFile:
+    if isinstance(source.data, pa.Table):
+        return TableFile(source.data.schema, _slices(source.data.to_batches()))
+    if source.format is Format.CSV:
+        header = csv_header(source)
+        schema = pa.schema([(name, pa.binary()) for name in header])
+        stream = opened.enter_context(source.open())
+        return TableFile(schema, csv_batches(stream, header, on_ragged))
+    file = opened.enter_context(_arrow_file(source))
+    if source.format is Format.PARQUET:
+        rows = opened.enter_context(parquet.ParquetFile(file))
+        return TableFile(rows.schema_arrow, _slices(rows.iter_batches(_parquet_rows(rows))))
+    schema, batches = _ipc_batches(file)
+    return TableFile(schema, _slices(batches))
+
+
+def _arrow_file(source: Source) -> pa.NativeFile:
+    if isinstance(source.data, Path):
+        return pa.memory_map(str(source.data))
+    return pa.PythonFile(source.open(), "r")
+
+
+def _parquet_rows(rows: parquet.ParquetFile) -> int:
+    """Rows of a batch that memory can well hold."""
+    metadata = rows.metadata
+    total = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
+    return _rows_within(total, metadata.num_rows)
+
+
+def _rows_within(total_bytes: int, count: int) -> int:
+    return max(1, min(_MAX_ROWS, _BATCH_BYTES * count // max(total_bytes, 1)))
+
+
+def _ipc_batches(file: pa.NativeFile) -> tuple[pa.Schema, Iterable[pa.RecordBatch]]:
+    is_file = file.read(len(_FILE_MAGIC)) == _FILE_MAGIC
+    file.seek(0)
+    if not is_file:
+        stream = ipc.open_stream(file)
+        return stream.schema, stream
+    reader = ipc.open_file(file)
+    return reader.schema, (reader.get_batch(i) for i in range(reader.num_record_batches))
+
+
+def _slices(batches: Iterable[pa.RecordBatch]) -> Iterator[_Numbered]:
+    seen = 0
+    for batch in batches:
+        step = _rows_within(batch.nbytes, batch.num_rows)
+        for start in range(0, batch.num_rows, step):
+            part = batch.slice(start, step)
+            yield part, np.arange(part.num_rows, dtype=np.int64) + seen + start + 1
+        seen += batch.num_rows

@@ -1,0 +1,105 @@
+"""What is shown, and how often, on a terminal and in a log."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from omnigraph_core.cli.progress import FileCounts, RowCounts, StatusLine
+from omnigraph_core.write.progress import Progress, Step
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def test_a_log_gets_a_line_every_few_seconds(clock: Clock) -> None:
+    log = io.StringIO()
+    with StatusLine(log, clock=clock) as line:
+        counts = RowCounts(line)
+        for second, rows in enumerate([500, 2000, 3000, 4000, 5000, 6000, 7500, 8000]):
+            clock.now = 100 + second
+            counts(Progress(Step.READ, rows))
+            counts(Progress(Step.STAGED, rows // 2))
+    assert log.getvalue().splitlines() == [
+        "4,000 rows read, 1,500 staged, 1,333 rows/s",
+        "7,500 rows read, 3,000 staged, 1,250 rows/s",
+    ]
+
+
+def test_a_short_command_leaves_a_log_empty(clock: Clock) -> None:
+    log = io.StringIO()
+    with StatusLine(log, clock=clock) as line:
+        RowCounts(line)(Progress(Step.READ, 1))
+        clock.now += 2.9
+        RowCounts(line)(Progress(Step.READ, 2))
+    assert log.getvalue() == ""
+
+
+def test_a_terminal_has_one_line_that_ends_with_the_last_counts(clock: Clock) -> None:
+    terminal = Terminal()
+    with StatusLine(terminal, clock=clock) as line:
+        counts = RowCounts(line)
+        counts(Progress(Step.READ, 10))
+        counts(Progress(Step.VALIDATED, 10))  # too soon to show
+        clock.now += 0.5
+        counts(Progress(Step.EMBEDDED, 3))
+        counts(Progress(Step.STAGED, 10))
+        clock.now += 1.5
+    assert terminal.getvalue() == (
+        "\r\x1b[K10 rows read"
+        "\r\x1b[K10 rows read, 10 validated, 3 embedded, 20 rows/s"
+        "\r\x1b[K10 rows read, 10 validated, 3 embedded, 10 staged, 5 rows/s\n"
+    )
+
+
+def test_a_terminal_line_ends_before_an_error_is_shown(clock: Clock) -> None:
+    terminal = Terminal()
+    line = StatusLine(terminal, clock=clock)
+    RowCounts(line)(Progress(Step.READ, 1))
+    line.__exit__(ValueError, ValueError("stop"), None)
+    assert terminal.getvalue().endswith("1 rows read\n")
+
+
+def test_nothing_is_shown_where_nothing_happened_or_nobody_looks(clock: Clock) -> None:
+    terminal = Terminal()
+    with StatusLine(terminal, clock=clock):
+        pass
+    with StatusLine(None, clock=clock) as line:
+        RowCounts(line)(Progress(Step.READ, 1))
+        clock.now += 60
+        RowCounts(line)(Progress(Step.READ, 2))
+    assert terminal.getvalue() == ""
+
+
+def test_a_line_fits_the_terminal(clock: Clock) -> None:
+    terminal = Terminal()
+    with StatusLine(terminal, clock=clock) as line:
+        line.update(lambda _: "x" * 200)
+    _, *shown = terminal.getvalue().split("\r\x1b[K")
+    assert {text.rstrip("\n") for text in shown} == {"x" * 79}
+
+
+def test_rows_of_a_file(clock: Clock) -> None:
+    terminal = Terminal()
+    with StatusLine(terminal, clock=clock) as line:
+        counts = FileCounts(line)
+        counts(64, 1500)
+        counts(1436, 1500)
+    assert terminal.getvalue() == (
+        "\r\x1b[K64 of 1,500 rows embedded\r\x1b[K1,500 of 1,500 rows embedded\n"
+    )
