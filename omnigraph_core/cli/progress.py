@@ -50,31 +50,38 @@ class StatusLine:
         trace: TracebackType | None,
     ) -> None:
         """Leave the last text standing on a terminal."""
-        if self._stream is not None and self._is_terminal and self._text is not None:
-            self._write(self._text)
-            self._stream.write("\n")
-            self._stream.flush()
+        if self._is_terminal and self._text is not None:
+            self._show(self._text)
+            self._write("\n")
 
     def update(self, text: Callable[[float], str]) -> None:
         """Show a text, made from the seconds that have passed, if it is time for one."""
         self._text = text
         interval = _TERMINAL_INTERVAL if self._is_terminal else _LOG_INTERVAL
-        if self._stream is not None and self._clock() - self._shown_at >= interval:
-            self._write(text)
+        if self._clock() - self._shown_at >= interval:
+            self._show(text)
 
-    def _write(self, text: Callable[[float], str]) -> None:
-        assert self._stream is not None
+    def _show(self, text: Callable[[float], str]) -> None:
         self._shown_at = self._clock()
         line = text(self._shown_at - self._started)
         if self._is_terminal:
-            line = f"{_CLEAR}{line[: _width(self._stream) - 1]}"
-        self._stream.write(line if self._is_terminal else f"{line}\n")
-        self._stream.flush()
+            self._write(f"{_CLEAR}{line[: _width(self._stream) - 1]}")
+        else:
+            self._write(f"{line}\n")
+
+    def _write(self, text: str) -> None:
+        if self._stream is None:
+            return
+        try:
+            self._stream.write(text)
+            self._stream.flush()
+        except OSError:
+            self._stream = None  # nobody looks any more; the work goes on
 
 
-def _width(stream: TextIO) -> int:
+def _width(stream: TextIO | None) -> int:
     try:
-        return os.get_terminal_size(stream.fileno()).columns or _USUAL_WIDTH
+        return (stream and os.get_terminal_size(stream.fileno()).columns) or _USUAL_WIDTH
     except OSError:
         return _USUAL_WIDTH
 

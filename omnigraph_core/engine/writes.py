@@ -149,12 +149,13 @@ class Writes:
             idempotency_key: a repeat under the same key changes nothing and has the same result.
 
         Raises:
-            CompileError: the query is wrong, or not a mutation.
+            CompileError: the query is wrong.
+            ConfigError: the query is a read.
             DataError: parameters or rows break a rule; carries every problem.
             ConflictError: others changed the branch meanwhile.
             EmbeddingError: a vector could not be made.
         """
-        digest = hashlib.sha256(json.dumps([query, name, params], default=str).encode())
+        digest = hashlib.sha256(json.dumps([query, name, params, _embed(embed)], default=str).encode())
         return run_mutation(
             self._context,
             lambda catalog: self._queries.compiled(query, name, catalog),

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _DAY: Final = 86_400_000
+_MOST_SECONDS: Final = 2**63 // 1000 - 1
 _PER_MILLISECOND: Final = {"us": 1_000, "ns": 1_000_000}
 
 
@@ -119,9 +120,13 @@ def _as_json(value: object, type: PropType) -> object:
         if not math.isfinite(value):
             raise ValueProblem(f"expected a finite number, found {value}")
         return Decimal(value)
-    if isinstance(value, int) and type.scalar.is_float and float(value) != value:
+    if isinstance(value, int) and type.scalar.is_float and not _is_exact(value, type.scalar):
         raise ValueProblem(f"{value} cannot be kept exactly as {type.scalar}")
     return value
+
+
+def _is_exact(value: int, scalar: Scalar) -> bool:
+    return float(np.float32(value)) == value if scalar is Scalar.F32 else float(value) == value
 
 
 def _plain(values: pa.Array, type: PropType) -> pa.Array:
@@ -143,11 +148,11 @@ def _plain(values: pa.Array, type: PropType) -> pa.Array:
 
 
 def _plain_lists(values: pa.Array, type: PropType) -> pa.Array:
-    lists = values.cast(pa.list_(values.type.value_type))
-    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
+    # Built anew, not cast: a cast from list views leaves out the last offset.
+    lengths = pc.fill_null(pc.list_value_length(values), 0).to_numpy(zero_copy_only=False)
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-    mask = lists.is_null() if lists.null_count else None
-    members = _plain(lists.flatten(), _member(type))
+    mask = values.is_null() if values.null_count else None
+    members = _plain(values.flatten(), _member(type))
     return pa.ListArray.from_arrays(pa.array(offsets), members, mask=mask)
 
 
@@ -169,9 +174,10 @@ def _milliseconds(values: pa.Array) -> pa.Array:
     counts = values.view(pa.int64())
     unit = values.type.unit if kinds.is_timestamp(values.type) else "ms"
     if unit == "s":
-        # What would overflow lies outside the years that can be shown, on either side.
-        low, high = -(2**63) // 1000 + 1, 2**63 // 1000 - 1
-        return pc.multiply(pc.max_element_wise(pc.min_element_wise(counts, high), low), 1000)
+        # What would overflow lies outside the years that can be shown, and still does when cut.
+        mask = counts.is_null().to_numpy(zero_copy_only=False)
+        seconds = pc.fill_null(counts, 0).to_numpy()
+        return pa.array(np.clip(seconds, -_MOST_SECONDS, _MOST_SECONDS) * 1000, mask=mask)
     return counts if unit == "ms" else _floor(counts, _PER_MILLISECOND[unit])
 
 

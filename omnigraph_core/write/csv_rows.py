@@ -25,9 +25,17 @@ OnRagged = Callable[[int, str], None]
 
 
 def csv_header(source: Source) -> tuple[str, ...]:
-    """The names of the columns; none if the source is empty."""
-    with source.open() as stream, io.TextIOWrapper(stream, "utf-8-sig", newline="") as text:
-        return tuple(next(csv.reader(text), ()))
+    """The names of the columns; none if the source is empty.
+
+    Raises:
+        UnicodeDecodeError: a name is not UTF-8.
+    """
+    with (
+        source.open() as stream,
+        io.TextIOWrapper(stream, "utf-8-sig", "surrogateescape", newline="") as text,
+    ):
+        names = next(csv.reader(text), [])
+    return tuple(name.encode("utf-8", "surrogateescape").decode() for name in names)
 
 
 def csv_batches(

@@ -10,9 +10,9 @@ import pytest
 from omnigraph_core.engine.omnigraph import Omnigraph
 from tests.faults.operations import GRAPHS
 from tests.faults.states import state_of
-from tests.support.graphs import new_graph
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.faults.operations import Operation
@@ -30,7 +30,7 @@ class Copies:
         """A fresh copy of a prepared graph; its address."""
         original = self._directory / graph
         if not original.exists():
-            GRAPHS[graph](new_graph(str(original)))
+            GRAPHS[graph](str(original))
         self._made += 1
         copied = self._directory / f"copy {self._made}"
         shutil.copytree(original, copied)
@@ -45,6 +45,14 @@ class Copies:
                 operation.run(Omnigraph.open(address), word)
             self._states[key] = state_of(address)
         return self._states[key]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def embeddings() -> Iterator[None]:
+    """Vectors are made of nothing but the text, here and in the processes that are started."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMNIGRAPH_EMBEDDINGS_MOCK", "1")
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -25,10 +25,11 @@ from omnigraph_core.storage.staged import (
     stage_overwrite,
     stage_upsert,
 )
-from tests.support.graphs import HOLDS, PART, append_pair, holds, parts, publish
+from tests.faults import writes
+from tests.support.graphs import HOLDS, PART, append_pair, holds, new_graph, parts, publish
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from omnigraph_core.storage.dataset import Table
 
@@ -52,7 +53,8 @@ class Operation:
     """One kind of write; `run` is told a word, so that it can be done twice.
 
     A process is killed at every point it passes, and errors are raised at every one; at those in
-    `survives` the operation succeeds all the same.
+    `survives` the operation succeeds all the same. If it is `repeatable`, then doing it again with
+    the same word does what is still to be done, and nothing twice.
     """
 
     name: str
@@ -61,6 +63,7 @@ class Operation:
     visible_from: str | None = None
     survives: tuple[str, ...] = ()
     graph: str = "plain"
+    repeatable: bool = False
 
     def is_done_at(self, point: str) -> bool:
         """Whether a process that ends at the point has done it."""
@@ -163,6 +166,11 @@ def _row_write(name: str, run: Callable[[Omnigraph, str], object]) -> Operation:
     return Operation(name, run, _STAGE + _PUBLISH, _LANDED, (_LANDED,))
 
 
+def _write(name: str, run: Callable[[Omnigraph, str], object], graph: str = "written") -> Operation:
+    points = _STAGE + _PUBLISH
+    return Operation(name, run, points, _LANDED, (_LANDED,), graph, repeatable=True)
+
+
 OPERATIONS: Final = (
     _row_write("append", _append),
     _row_write("upsert", _upsert),
@@ -203,6 +211,13 @@ OPERATIONS: Final = (
         (_LANDED, *_LOG),
         graph="before a flush",
     ),
+    _write("load, append", writes.load_append),
+    _write("load, merge", writes.load_merge),
+    _write("load, overwrite", writes.load_overwrite),
+    _write("mutate, insert", writes.insert),
+    _write("mutate, update", writes.update),
+    _write("mutate, delete", writes.delete),
+    _write("backfill", writes.backfill, graph="pending"),
 )
 BY_NAME: Final = {operation.name: operation for operation in OPERATIONS}
 
@@ -247,9 +262,12 @@ def make_worn(og: Omnigraph) -> None:
     append_pair(og, ["on main"])
 
 
-GRAPHS: Final = {
-    "worn": make_worn,
-    "plain": make_plain,
-    "one fragment": make_one_fragment,
-    "before a flush": make_before_a_flush,
+GRAPHS: Final[Mapping[str, Callable[[str], None]]] = {
+    "worn": lambda address: make_worn(new_graph(address)),
+    "plain": lambda address: make_plain(new_graph(address)),
+    "one fragment": lambda address: make_one_fragment(new_graph(address)),
+    "before a flush": lambda address: make_before_a_flush(new_graph(address)),
+    "written": writes.make_written,
+    "pending": writes.make_pending,
 }
+"""Each makes a graph at an address."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.history.log import CommitLog
 from omnigraph_core.history.snapshots import ReadTarget
+from omnigraph_core.ids import is_ulid
 from omnigraph_core.manifest.layout import GRAPH_COMMIT_ACTORS
 from omnigraph_core.storage.log import open_log, read
 from omnigraph_core.storage.session import open_store
@@ -49,11 +50,18 @@ def _branch(og: Omnigraph, name: str) -> dict[str, Any]:
 
 
 def rows_of(og: Omnigraph, snapshot: Snapshot) -> dict[str, list[dict[str, Any]]]:
-    """Every row of every table, by id."""
+    """Every row of every table, by id; ids that were made up are all the same."""
     return {
-        key: sorted(og.table(snapshot, key).read().to_pylist(), key=lambda row: str(row["id"]))
+        key: sorted(
+            (_without_made_up_id(row) for row in og.table(snapshot, key).read().to_pylist()),
+            key=lambda row: (str(row["id"]), str(row.get("src"))),
+        )
         for key in snapshot.tables
     }
+
+
+def _without_made_up_id(row: dict[str, Any]) -> dict[str, Any]:
+    return {**row, "id": "made up"} if is_ulid(row["id"]) else row
 
 
 def _commits(og: Omnigraph, name: str) -> list[tuple[str | None, int, str]]:

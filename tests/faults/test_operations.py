@@ -73,6 +73,10 @@ def check_all_or_nothing(operation: Operation, point: str, address: str, copies:
     """The state is the old or the new one, the one the point says, and the next write works."""
     words = ["first"] if operation.is_done_at(point) else []
     assert state_of(address) == copies.state_after(operation, *words)
+    if operation.repeatable:
+        operation.run(Omnigraph.open(address), "first")
+        words = ["first"]
+        assert state_of(address) == copies.state_after(operation, *words)
     operation.run(Omnigraph.open(address), "second")
     assert state_of(address) == copies.state_after(operation, *words, "second")
     record_another_commit(Omnigraph.open(address))

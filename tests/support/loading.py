@@ -149,8 +149,9 @@ def rows(graph: Omnigraph, type_name: str, branch: str = "main") -> dict[str, Re
     for line in exported(graph, branch, types=[type_name]).splitlines():
         record = json.loads(line)
         ends = {name: record[name] for name in ("from", "to") if name in record}
-        values = {**ends, **record["data"]}
-        found[values.pop("id")] = {n: value for n, value in values.items() if value is not None}
+        values = {name: value for name, value in record["data"].items() if value is not None}
+        id = values.pop("id")
+        found[id] = {**ends, **values}
     return found
 
 

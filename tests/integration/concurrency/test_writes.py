@@ -90,9 +90,7 @@ def racers(s3_server: S3Server) -> Iterator[Sequence[Worker]]:
     """Processes for the whole module: to start them takes longer than a test."""
     with ExitStack() as stack:
         started = [
-            stack.enter_context(
-                spawn(f"{__name__}:take_orders", "go", env=s3_server.environment())
-            )
+            stack.enter_context(spawn(f"{__name__}:take_orders", "go", env=s3_server.environment()))
             for _ in range(RACERS)
         ]
         for worker in started:
@@ -161,7 +159,10 @@ CLASHES = (
     Clash("one code", lambda _, n: (part(f"c{n}", code="wanted"),), 1, "unique"),
     Clash("one pair of ends", lambda shared, _: (lies_in(shared, "b0"),), 1, "unique"),
     Clash(
-        "places of one source", lambda shared, n: (lies_in(shared, BINS[n]),), MOST_BINS, "cardinality"
+        "places of one source",
+        lambda shared, n: (lies_in(shared, BINS[n]),),
+        MOST_BINS,
+        "cardinality",
     ),
 )
 
@@ -175,7 +176,12 @@ def test_loads_that_want_the_same(
     for number, shared in enumerate(SHARED):
         og = filled_graph(tmp_path_factory, racers)
         orders = [
-            load(mode, part(f"own {racer}"), *clash.rows(shared, racer), lies_in(f"own {racer}", "b3"))
+            load(
+                mode,
+                part(f"own {racer}"),
+                *clash.rows(shared, racer),
+                lies_in(f"own {racer}", "b3"),
+            )
             for racer in range(RACERS)
         ]
         answers = race(racers, og, orders)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.errors import BranchNotFound, ConfigError, DataError
 from omnigraph_core.write.progress import Progress, Step
 from tests.support.loading import (
@@ -31,6 +30,8 @@ from tests.support.loading import (
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from omnigraph_core.engine.omnigraph import Omnigraph
 
 
 @pytest.fixture

@@ -86,6 +86,20 @@ def test_nothing_is_shown_where_nothing_happened_or_nobody_looks(clock: Clock) -
     assert terminal.getvalue() == ""
 
 
+class Hung(Terminal):
+    """A terminal whose other end is gone."""
+
+    def write(self, text: str) -> int:
+        raise BrokenPipeError(text)
+
+
+def test_work_goes_on_when_nobody_looks_any_more(clock: Clock) -> None:
+    with StatusLine(Hung(), clock=clock) as line:
+        RowCounts(line)(Progress(Step.READ, 1))
+        clock.now += 1
+        RowCounts(line)(Progress(Step.READ, 2))
+
+
 def test_a_line_fits_the_terminal(clock: Clock) -> None:
     terminal = Terminal()
     with StatusLine(terminal, clock=clock) as line:
