@@ -155,7 +155,7 @@ class Writes:
             ConflictError: others changed the branch meanwhile.
             EmbeddingError: a vector could not be made.
         """
-        digest = hashlib.sha256(json.dumps([query, name, params, _embed(embed)], default=str).encode())
+        request = json.dumps([query, name, params, _embed(embed)], default=str)
         return run_mutation(
             self._context,
             lambda catalog: self._queries.compiled(query, name, catalog),
@@ -163,7 +163,7 @@ class Writes:
             WriteOptions(branch, if_commit, idempotency_key, actor),
             embedder=self._embedder,
             embed=_embed(embed),
-            digest=digest.hexdigest(),
+            digest=hashlib.sha256(request.encode()).hexdigest(),
         )
 
     # Embeddings

@@ -94,7 +94,7 @@ def select_query(file: QueryFile, name: str | None) -> Query:
             return file.queries[0]
         if not names:
             raise QueryNotFound("the file holds no query")
-        raise QueryNotFound("the file holds several queries", hint=f"name one of {_list(names)}")
+        raise QueryNotFound("the file holds multiple queries", hint=f"name one of {_list(names)}")
     for query in file.queries:
         if query.name == name:
             return query

@@ -61,8 +61,9 @@ def find_rows(
     wanted = _distinct(values)
     if not len(wanted):
         return _empty(table, columns, has_addresses=has_addresses)
-    if len(wanted) <= MAX_INDEXED_KEYS:
-        return _scan(table, columns, _is_one_of(column, wanted), has_addresses=has_addresses)
+    where = _is_one_of(table, column, wanted) if len(wanted) <= MAX_INDEXED_KEYS else None
+    if where is not None:
+        return _scan(table, columns, where, has_addresses=has_addresses)
     kept = [ADDRESS, column] if column in columns else [ADDRESS]
     keys = _sought(table, column, wanted, kept)
     return _completed(table, keys, columns, has_addresses=has_addresses)
@@ -134,8 +135,11 @@ def _schema(table: Table, columns: Sequence[str], *, has_addresses: bool) -> pa.
     return pa.schema([*fields, pa.field(ADDRESS, pa.uint64())] if has_addresses else fields)
 
 
-def _is_one_of(column: str, wanted: pa.Array) -> str | pa.Expression:
-    """Lance takes typed expressions for all types but those that it cannot tell others of."""
+def _is_one_of(table: Table, column: str, wanted: pa.Array) -> str | pa.Expression | None:
+    """Lance takes typed expressions for all types but those that it cannot tell others of.
+
+    A list of such a type spoils expressions on any column of its table. None: there is no filter.
+    """
     kind = wanted.type
     if pa.types.is_unsigned_integer(kind):
         return f"`{column}` IN ({', '.join(str(value) for value in wanted.to_pylist())})"
@@ -143,7 +147,19 @@ def _is_one_of(column: str, wanted: pa.Array) -> str | pa.Expression:
         moments = wanted.view(pa.int64()).to_pylist()
         listed = ", ".join(f"arrow_cast({moment}, 'Date64')" for moment in moments)
         return f"`{column}` IN ({listed})"
-    return pc.field(column).isin(wanted)
+    if not any(_is_list_of_untold(field.type) for field in table.schema):
+        return pc.field(column).isin(wanted)
+    if not pa.types.is_string(kind):
+        return None
+    quoted = ("'" + value.replace("'", "''") + "'" for value in wanted.to_pylist())
+    return f"`{column}` IN ({', '.join(quoted)})"
+
+
+def _is_list_of_untold(kind: pa.DataType) -> bool:
+    if not pa.types.is_list(kind):
+        return False
+    member = kind.value_type
+    return bool(pa.types.is_unsigned_integer(member) or pa.types.is_date64(member))
 
 
 def _scan(

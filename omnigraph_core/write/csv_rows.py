@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from omnigraph_core.write.sources import Source
 
 _BLOCK_BYTES: Final = 16 << 20
-OnRagged = Callable[[int, str], None]
-"""Told the line of a row with too many or too few fields, and what is wrong with it."""
+OnRagged = Callable[[int, str, str], None]
+"""Told the line of a row with too many or too few fields, what is wrong with it, and its text."""
 
 
 def csv_header(source: Source) -> tuple[str, ...]:
@@ -113,7 +113,7 @@ class _LineCount:
 
     def _report(self, row: arrow_csv.InvalidRow) -> None:
         what = f"expected {row.expected_columns} fields, found {row.actual_columns}"
-        self._on_ragged(self._line, what)
+        self._on_ragged(self._line, what, row.text)
         self._line += row.text.count("\n") + 1
         self._row += 1
 

@@ -115,10 +115,14 @@ def parse_lines(lines: Lines, schema: pa.Schema, *, unexpected: str = "error") -
     longest = lines.longest()
     if longest > _LONGEST_LINE:
         return None
+    data = lines.joined()
+    block_size = max(_PARSED_AT_ONCE, longest + 1)
     try:
         found = arrow_json.read_json(
-            pa.BufferReader(lines.joined()),
-            read_options=arrow_json.ReadOptions(block_size=max(_PARSED_AT_ONCE, longest + 1)),
+            pa.BufferReader(data),
+            read_options=arrow_json.ReadOptions(
+                block_size=block_size, use_threads=data.size > block_size
+            ),
             parse_options=arrow_json.ParseOptions(
                 explicit_schema=schema, unexpected_field_behavior=unexpected
             ),

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Final, TypeGuard
 
 import pyarrow as pa
 
+from omnigraph_core.exec.scalars import plain_value
 from omnigraph_core.schema.arrow import uri_column
 from omnigraph_core.schema.catalog import EDGE_ENDS, EdgeType
 from omnigraph_core.values import ValueProblem
 from omnigraph_core.violations import Rule
 from omnigraph_core.write.batches import LINE, SOURCE, Batch, batch_schema
-from omnigraph_core.write.defaults import default_of
 from omnigraph_core.write.intake import Intake, suggestion
 from omnigraph_core.write.json_text import JsonProblem, Repeated, parse_json
 from omnigraph_core.write.json_values import read_text, read_value, shortened
@@ -184,7 +184,7 @@ class _RecordCheck:
                 self._unknown(name, known, f"of {type.name}")
         for name, default in type.properties.items():
             if name not in data and default.has_default:
-                yield name, default_of(default)
+                yield name, plain_value(default.default)
 
     def _text(self, what: str, property: str, value: object) -> str | None:
         try:

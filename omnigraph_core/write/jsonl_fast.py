@@ -15,12 +15,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph_core.exec.scalars import arrow_array
 from omnigraph_core.schema.arrow import uri_column
 from omnigraph_core.schema.catalog import EDGE_ENDS, EdgeType
 from omnigraph_core.types import Scalar
 from omnigraph_core.write.batches import LINE, SOURCE, Batch, batch_schema
 from omnigraph_core.write.columns import Doubt, blob_texts, from_json, json_type
-from omnigraph_core.write.defaults import default_scalar
 from omnigraph_core.write.json_text import JsonProblem, parse_json
 from omnigraph_core.write.jsonl_blocks import parse_lines
 
@@ -273,7 +273,7 @@ def _with_default(values: pa.Array, property: PropertyDef, lines: Lines) -> pa.A
     is_null = _mask(values.is_null())
     absent = is_null.copy()
     absent[is_null] = ~_mentions(lines.where(is_null), property.name)
-    return pc.if_else(pa.array(absent), default_scalar(property), values)
+    return pc.if_else(pa.array(absent), arrow_array([property.default], property.type)[0], values)
 
 
 def _mentions(lines: Lines, name: str) -> np.ndarray:

@@ -97,6 +97,8 @@ class _Loader:
         self._places = named_apart(places_of(sources))
         self._reporter = Reporter(options.progress)
         self._left_out: LeftOut = {}
+        self._is_choice_of_rows = False
+        """Whether some were left out because of committed rows, not only of other records."""
         self._collected: Collected | None = None
         self._schema_hash: str | None = None
         self._read_problems = Violations()
@@ -153,8 +155,8 @@ class _Loader:
         """What was read and found to be good, and what that was found out from."""
         catalog = accepted_catalog(snapshot.schema)
         self._set_problems = self._collector()
-        if self._left_out:  # because of another state
-            self._left_out, self._collected = {}, None
+        if self._left_out and self._is_choice_outdated(snapshot):
+            self._left_out, self._collected, self._is_choice_of_rows = {}, None, False
         while True:
             collected = self._read(snapshot, catalog)
             view = CommittedView(lambda key: self._open(snapshot, key))
@@ -164,6 +166,10 @@ class _Loader:
                 break
         self._settle_problems()
         return collected, view
+
+    def _is_choice_outdated(self, snapshot: Snapshot) -> bool:
+        """Whether records were left out because of rows or a schema that are there no more."""
+        return self._is_choice_of_rows or self._schema_hash != snapshot.schema.hash
 
     def _collector(self) -> Violations:
         lists_all = self._options.is_skipping_bad or self._options.rejects is not None
@@ -248,7 +254,7 @@ class _Loader:
         problems = self._problems()
         if self._options.rejects is not None:
             write_rejects(self._options.rejects, self._sources, self._places, problems)
-        if not self._options.is_skipping_bad:
+        if not self._options.is_skipping_bad or _is_beyond_records(problems):
             refuse(problems)
 
     def _problems(self) -> Violations:
@@ -278,3 +284,8 @@ class _Loader:
             "vectors_made": collected.embedded,
             "vectors_pending": collected.pending,
         }
+
+
+def _is_beyond_records(problems: Violations) -> bool:
+    """Whether something is wrong that leaving records out does not mend, as with a cut-off file."""
+    return any(violation.line is None for violation in problems.listed)

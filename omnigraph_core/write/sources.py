@@ -85,7 +85,11 @@ class Source:
         return "line" if self.format.is_text else "row"
 
     def open(self) -> IO[bytes]:
-        """Its bytes from the start, decompressed. Closing leaves a given stream open."""
+        """Its bytes from the start, decompressed. Closing leaves a given stream open.
+
+        Raises:
+            ConfigError: the file cannot be read, as when it has gone since it was given.
+        """
         if isinstance(self.data, pa.Table):
             raise TypeError("a table has no bytes")
         raw = self._raw(self.data)
@@ -100,7 +104,10 @@ class Source:
         if isinstance(data, bytes):
             return io.BytesIO(data)
         if isinstance(data, Path):
-            return cast("IO[bytes]", io.FileIO(data))
+            try:
+                return cast("IO[bytes]", io.FileIO(data))
+            except OSError as problem:
+                raise ConfigError(f"cannot read {data}: {problem.strerror}") from problem
         stream = data.file if isinstance(data, Spool) else data
         stream.seek(self.start)
         return cast("IO[bytes]", _Borrowed(stream))

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph_core.exec.scalars import arrow_column
 from omnigraph_core.schema.arrow import uri_column
 from omnigraph_core.schema.catalog import EDGE_ENDS, EdgeType
 from omnigraph_core.types import STRING, PropType
@@ -22,7 +23,6 @@ from omnigraph_core.write.arrow_columns import Converted, can_hold, convert
 from omnigraph_core.write.batches import LINE, SOURCE, batch_schema
 from omnigraph_core.write.blob_text import parse_blob
 from omnigraph_core.write.csv_columns import convert_texts
-from omnigraph_core.write.defaults import default_scalar
 from omnigraph_core.write.intake import suggestion
 from omnigraph_core.write.sources import Format
 
@@ -63,10 +63,10 @@ class TableReader:
         self._targets = dict(_targets(type, has_uris=not self._is_text))
         self.left_out = np.array(sorted(intake.left_out), dtype=np.int64)
 
-    def report_ragged(self, line: int, what: str) -> None:
+    def report_ragged(self, line: int, what: str, text: str) -> None:
         """Report a row with the wrong number of fields."""
         if line not in self._intake.left_out:
-            self._intake.report(Rule.RECORD, line, what, type_name=self._type.name)
+            self._intake.report(Rule.RECORD, line, what, type_name=self._type.name, value=text)
 
     def accepts(self, schema: pa.Schema) -> bool:
         """Whether rows with these columns can be read; what is wrong with them is reported."""
@@ -110,7 +110,7 @@ class TableReader:
         self._expect_ends(found)
         for name, property in self._type.properties.items():
             if name not in found.columns and property.has_default:
-                found.columns[name] = pa.repeat(default_scalar(property), rows.num_rows)
+                found.columns[name] = arrow_column(property.default, property.type, rows.num_rows)
         return self._table(found)
 
     def _add(self, found: _Found, name: str, column: pa.Array) -> None:

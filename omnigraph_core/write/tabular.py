@@ -50,15 +50,24 @@ def read_tabular(intake: Intake) -> Iterator[Batch]:
 
 
 def raw_rows(source: Source, numbers: Collection[int]) -> Iterator[tuple[int, str]]:
-    """The rows of these numbers as JSON objects."""
+    """The rows of these numbers as JSON objects; a row of CSV that does not fit them as text."""
     wanted = np.array(sorted(numbers), dtype=np.int64)
-    with open_table_file(source, lambda line, what: None) as file:
+    found: dict[int, str] = {}
+
+    def keep(line: int, what: str, text: str) -> None:
+        if line in numbers:
+            found[line] = text
+
+    with open_table_file(source, keep) as file:
         for rows, at in file.batches:
             is_wanted = np.isin(at, wanted)
             if is_wanted.any():
                 chosen = _shown(rows.filter(pa.array(is_wanted)))
-                for number, row in zip(at[is_wanted].tolist(), chosen, strict=True):
-                    yield number, json.dumps(row, ensure_ascii=False, default=str)
+                texts = [json.dumps(row, ensure_ascii=False, default=str) for row in chosen]
+                found.update(zip(at[is_wanted].tolist(), texts, strict=True))
+            yield from sorted(found.items())
+            found.clear()
+    yield from sorted(found.items())
 
 
 def _shown(rows: pa.RecordBatch) -> list[dict[str, object]]:

@@ -211,5 +211,14 @@ def test_raw_rows() -> None:
         "drawing": "a",
         "drawing#uri": None,
     }
-    (source,) = open_sources(b"id,name\n1,a\n2,b\n", format="csv", type_name="Part")
-    assert list(raw_records(source, {3})) == [(3, '{"id": "2", "name": "b"}')]
+
+
+def test_raw_rows_of_csv() -> None:
+    data = b"id,name\n1,a\n2,b\n3,c,d\n4,e\n5"
+    (source,) = open_sources(data, format="csv", type_name="Part")
+    assert list(raw_records(source, {3, 4, 5, 6})) == [
+        (3, '{"id": "2", "name": "b"}'),
+        (4, "3,c,d"),
+        (5, '{"id": "4", "name": "e"}'),
+        (6, "5"),
+    ]
