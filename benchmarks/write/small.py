@@ -101,7 +101,9 @@ def _against_bare(shelf: _Shelf, kind: str, rows: int, often: Repetitions) -> Fi
         _insert(ours, kind)
         bare.insert(kind)
         pairs += in_turns(partial(_insert, ours, kind), partial(bare.insert, kind), often)
-    return compared(f"insert a {kind} beside {rows:,}", "its Lance calls alone", pairs, budget=2.0)
+    return compared(
+        f"insert one {kind} beside {rows:,}", "its Lance calls alone", pairs, budget=2.0
+    )
 
 
 def _flat(shelf: _Shelf, kind: str, large: int, often: Repetitions) -> Figure:
@@ -111,7 +113,7 @@ def _flat(shelf: _Shelf, kind: str, large: int, often: Repetitions) -> Figure:
         _insert(much, kind)
         _insert(little, kind)
         pairs += in_turns(partial(_insert, much, kind), partial(_insert, little, kind), often)
-    return compared(f"insert a {kind} beside {large:,}", f"beside {SMALL:,}", pairs, budget=1.3)
+    return compared(f"insert one {kind} beside {large:,}", f"beside {SMALL:,}", pairs, budget=1.3)
 
 
 def _upsert(shelf: _Shelf, often: Repetitions) -> Figure:

@@ -61,7 +61,7 @@ def find_rows(
     wanted = _distinct(values)
     if not len(wanted):
         return _empty(table, columns, has_addresses=has_addresses)
-    where = _is_one_of(table, column, wanted) if len(wanted) <= MAX_INDEXED_KEYS else None
+    where = _filter(table, column, wanted) if len(wanted) <= MAX_INDEXED_KEYS else None
     if where is not None:
         return _scan(table, columns, where, has_addresses=has_addresses)
     kept = [ADDRESS, column] if column in columns else [ADDRESS]
@@ -135,11 +135,22 @@ def _schema(table: Table, columns: Sequence[str], *, has_addresses: bool) -> pa.
     return pa.schema([*fields, pa.field(ADDRESS, pa.uint64())] if has_addresses else fields)
 
 
-def _is_one_of(table: Table, column: str, wanted: pa.Array) -> str | pa.Expression | None:
-    """Lance takes typed expressions for all types but those that it cannot tell others of.
+def _filter(table: Table, column: str, wanted: pa.Array) -> str | pa.Expression | None:
+    """What finds the values; None where nothing but a pass over the column does.
 
-    A list of such a type spoils expressions on any column of its table. None: there is no filter.
+    A list of what Lance cannot be told of spoils expressions on any column of its table.
     """
+    where = _is_one_of(column, wanted)
+    if isinstance(where, str) or not any(_is_list_of_untold(item.type) for item in table.schema):
+        return where
+    if not pa.types.is_string(wanted.type):
+        return None
+    quoted = ("'" + value.replace("'", "''") + "'" for value in wanted.to_pylist())
+    return f"`{column}` IN ({', '.join(quoted)})"
+
+
+def _is_one_of(column: str, wanted: pa.Array) -> str | pa.Expression:
+    """Lance takes typed expressions for all types but those that it cannot tell others of."""
     kind = wanted.type
     if pa.types.is_unsigned_integer(kind):
         return f"`{column}` IN ({', '.join(str(value) for value in wanted.to_pylist())})"
@@ -147,12 +158,7 @@ def _is_one_of(table: Table, column: str, wanted: pa.Array) -> str | pa.Expressi
         moments = wanted.view(pa.int64()).to_pylist()
         listed = ", ".join(f"arrow_cast({moment}, 'Date64')" for moment in moments)
         return f"`{column}` IN ({listed})"
-    if not any(_is_list_of_untold(field.type) for field in table.schema):
-        return pc.field(column).isin(wanted)
-    if not pa.types.is_string(kind):
-        return None
-    quoted = ("'" + value.replace("'", "''") + "'" for value in wanted.to_pylist())
-    return f"`{column}` IN ({', '.join(quoted)})"
+    return pc.field(column).isin(wanted)
 
 
 def _is_list_of_untold(kind: pa.DataType) -> bool:

@@ -190,7 +190,7 @@ def backfill(
             part.embed(embedder, reporter)
             landed = commit_write(context, options, "embed", part.prepare, is_rerunnable=True)
             if landed.commit is not None:
-                made += part.rows_written
+                made += part.vectors_made
                 commits.append(landed.commit.graph_commit_id)
     return BackfillResult(options.branch, made, tuple(commits))
 
@@ -214,7 +214,7 @@ class _Part:
         self._ids = rows.column("id").combine_chunks()
         self._texts = [text for text in rows.column(1).to_pylist() if text and text.strip()]
         self._made: dict[str, np.ndarray] = {}
-        self.rows_written = 0
+        self.vectors_made = 0
 
     def embed(self, embedder: Embedder, reporter: Reporter) -> None:
         made = embedder.embed(
@@ -233,7 +233,6 @@ class _Part:
         rows = find_rows(table, "id", self._ids, table.schema.names, has_addresses=True)
         addresses = rows.column(ADDRESS)
         changed, written = self._changed(rows.drop_columns([ADDRESS]))
-        self.rows_written = int(np.count_nonzero(written))
         mask = pa.array(written)
         staged = stage_replace(table, changed.filter(mask), addresses.filter(mask))
         changes = () if staged is None else (UpdateTable.of(key, staged, TableOperation.UPSERT),)
@@ -248,6 +247,7 @@ class _Part:
         is_made = np.array([text in self._made for text in texts], dtype=bool) & lacking
         is_blank = np.array([not (text and text.strip()) for text in texts], dtype=bool) & stale
         chosen = [text for text, wanted in zip(texts, is_made, strict=True) if wanted]
+        self.vectors_made = len(chosen)
         if chosen:
             origins = [fingerprint(self._vectors.model, text) for text in chosen]
             vectors = np.stack([self._made[text] for text in chosen])

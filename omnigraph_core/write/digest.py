@@ -25,6 +25,7 @@ def content_digest(source: Source) -> bytes:
     """
     whole = hashlib.sha256(f"{source.format}:{source.type_name}:".encode())
     if isinstance(source.data, pa.Table):
+        whole.update(source.data.schema.serialize())
         for batch in source.data.combine_chunks().to_batches():
             whole.update(batch.serialize())
         return whole.digest()

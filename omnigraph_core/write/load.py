@@ -233,7 +233,7 @@ class _Loader:
             return False
         for key, mask in bad.items():
             note_rows(self._left_out, key, collected.keys[key].filter(mask))
-        self._collected = None
+        self._collected, self._is_choice_of_rows = None, True
         return True
 
     def _deltas(self, collected: Collected) -> dict[str, TableDelta]:

@@ -52,6 +52,7 @@ def count_records(problems: Violations) -> int:
 def named_apart(places: Places) -> Places:
     """The places with a name for each of several inputs that no other has.
 
+    >>> from omnigraph_core.write.batches import Places
     >>> named_apart(Places((None, "a.jsonl", "a.jsonl"), ("line",) * 3)).names
     ('input 1', 'a.jsonl', 'a.jsonl (input 3)')
     """

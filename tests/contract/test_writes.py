@@ -31,7 +31,7 @@ SCHEMA = """
 node Article {
   slug: String @key
   title: String?
-  views: I64? @range(0..)
+  views: I64? @range(views, 0..)
   tags: [String]?
   shape: Vector(3)?
   scan: Blob?
@@ -50,7 +50,11 @@ edge WrittenBy: Article -> Author @card(0..2) {
 BIG = random.Random(7).randbytes(300_000)
 ADDRESS = "https://example.org/scans/2.png"
 ADD = "query add($name: String, $email: String?) { insert Author { name: $name, email: $email } }"
-COUNT = "query count($slug: String, $views: I64) { update Article set { views: $views } where slug = $slug }"
+COUNT = """
+query count($slug: String, $views: I64) {
+  update Article set { views: $views } where slug = $slug
+}
+"""
 
 
 def article(slug: str, **given: object) -> dict[str, object]:
@@ -94,6 +98,10 @@ def exported(og: Omnigraph, target: str | ReadTarget = "main") -> bytes:
     return b"".join(og.export_jsonl(target))
 
 
+def authors(og: Omnigraph, branch: str = "main") -> list[str]:
+    return sorted(og.table(og.snapshot(branch), "node:Author").read(["id"])["id"].to_pylist())
+
+
 def test_a_round_trip(graph: Omnigraph, graph_root: str, tmp_path: Path) -> None:
     """What was loaded and changed comes out, and a graph made of that is the same."""
     graph.mutate(ADD, {"name": "Cid", "email": "cid@example.org"})
@@ -112,7 +120,7 @@ def test_a_round_trip(graph: Omnigraph, graph_root: str, tmp_path: Path) -> None
     assert articles["one"]["title"] == "Ünïcode \U0001f600"
     assert articles["two"]["scan"] == scan(BIG)
     assert articles["two"]["views"] == 3
-    assert {r["data"]["name"] for r in records if r.get("type") == "Author"} == {"Ann", "Cid"}
+    assert authors(copy) == authors(graph) == ["Ann", "Cid"]
 
 
 def test_a_round_trip_by_tables(graph: Omnigraph, graph_root: str, tmp_path: Path) -> None:
@@ -127,7 +135,7 @@ def test_old_states_can_be_exported(graph: Omnigraph) -> None:
     before, head = exported(graph), graph.head_commit_id_for_branch()
     graph.mutate(COUNT, {"slug": "one", "views": 1})
     assert exported(graph) != before
-    assert exported(graph, ReadTarget(commit=head)) == before
+    assert exported(graph, ReadTarget(snapshot_id=head)) == before
 
 
 def test_blobs(graph: Omnigraph) -> None:
@@ -203,15 +211,15 @@ def test_only_onto_a_named_commit(graph: Omnigraph) -> None:
         graph.load(lines(author("Dan")), if_commit=head)
     with pytest.raises(PreconditionFailed):
         graph.mutate(ADD, {"name": "Dan"}, if_commit=head)
-    assert b"Dan" not in exported(graph)
+    assert authors(graph) == ["Ann", "Bob", "Cid"]
 
 
 def test_an_ingest(graph: Omnigraph) -> None:
     made = graph.ingest(lines(author("Cid")), branch="review/1")
     again = graph.ingest(lines(author("Dan")), branch="review/1")
     assert (made.branch_created, again.branch_created) == (True, False)
-    assert b"Cid" in exported(graph, "review/1")
-    assert b"Cid" not in exported(graph)
+    assert authors(graph, "review/1") == ["Ann", "Bob", "Cid", "Dan"]
+    assert authors(graph) == ["Ann", "Bob"]
     overwritten = graph.load(lines(author("Ann")), branch="review/1", mode="overwrite")
     assert overwritten.nodes_loaded == 1
-    assert b"Dan" not in exported(graph, "review/1")
+    assert authors(graph, "review/1") == ["Ann"]

@@ -206,3 +206,19 @@ def test_a_handle_that_knows_an_old_state(og: Omnigraph) -> None:
     og.mutate(ADD, {"sku": "f", "code": "wanted"})
     assert [row["id"] for row in content(og)[PART]] == ["a", "b", "c", "f"]
     check_every_version(og)
+
+
+def test_what_is_left_out_depends_on_the_newest_rows(og: Omnigraph) -> None:
+    """A record is bad no more once the row it clashed with is gone; another one has become so."""
+    other = Omnigraph.open(og.uri)
+
+    def swap() -> None:
+        other.mutate(DELETE, {"sku": "a"})
+        other.mutate(ADD, {"sku": "d"})
+
+    given = jsonl(part("a", stock=1), part("d", stock=1), part("e", stock=1))
+    with meanwhile(swap):
+        done = og.load(given, mode="append", skip_bad=True)
+    assert (done.nodes_loaded, done.records_rejected) == (2, 1)
+    stocks = {row["id"]: row["stock"] for row in content(og)[PART]}
+    assert stocks == {"a": 1, "b": None, "c": None, "d": None, "e": 1}

@@ -174,3 +174,21 @@ def test_what_json_could_not_tell_is_not_taken(
     (found,) = caught.value.violations
     assert (found.rule, found.property, found.line, found.unit) == ("value", column, 1, "row")
     assert exported(graph) == before
+
+
+@pytest.mark.parametrize(
+    ("unique", "value"),
+    [("I64", 7), ("F64", 0.5), ("Date", "2026-01-31"), ("Bool", True), ("U32", 7), ("String", "'")],
+)
+@pytest.mark.parametrize("beside", ["[U64]", "[DateTime]"])
+def test_unique_values_beside_every_type(
+    tmp_path: Path, unique: str, value: object, beside: str
+) -> None:
+    """Values are found whatever else their table holds."""
+    schema = f"node Thing {{\n  value: {unique}? @unique\n  other: {beside}?\n}}"
+    graph = Omnigraph.init(str(tmp_path / "graph"), schema)
+    graph.load(lines({"type": "Thing", "data": {"id": "a", "value": value}}))
+    with pytest.raises(DataError, match=r"@unique violation on Thing\.value"):
+        graph.load(lines({"type": "Thing", "data": {"id": "b", "value": value}}))
+    graph.load(lines({"type": "Thing", "data": {"id": "a", "value": value, "other": []}}))
+    assert ids(graph, "Thing") == ["a"]

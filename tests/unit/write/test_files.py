@@ -81,9 +81,7 @@ def test_files_grow_with_what_was_written(
     assert 5 < data_files(tmp_path) < 25
 
 
-def test_rows_keep_their_order(
-    tables: dict[str, Table], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_keep_their_order(tables: dict[str, Table], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files_module, "_LEAST_BYTES", 1)
     ids = [f"{number:02d}" for number in range(30)]
     with TableFiles(tables.__getitem__, lambda rows: None) as files:
@@ -95,17 +93,20 @@ def test_rows_keep_their_order(
     assert staged.read(["id"]).column("id").to_pylist() == ids
 
 
-def test_a_failure_stops_what_is_waiting(tables: dict[str, Table]) -> None:
-    with pytest.raises(ZeroDivisionError), TableFiles(tables.__getitem__, pytest.fail) as files:
-        files.add(NOTE, notes("a"))
-        raise ZeroDivisionError
+def test_a_failure_stops_what_is_waiting(tables: dict[str, Table], tmp_path: Path) -> None:
+    def fail() -> None:
+        with TableFiles(tables.__getitem__, pytest.fail) as files:
+            files.add(NOTE, notes("a"))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert data_files(tmp_path) == 0
 
 
 def test_a_failed_file_fails_the_whole(tables: dict[str, Table], tmp_path: Path) -> None:
     (tmp_path / "Note" / "data").write_text("a file where the directory should be")
-    with (
-        pytest.raises(StorageError),
-        TableFiles(tables.__getitem__, lambda rows: None) as files,
-    ):
+    with TableFiles(tables.__getitem__, lambda rows: None) as files:
         files.add(NOTE, notes("a"))
-        files.finish()
+        with pytest.raises(StorageError):
+            files.finish()
