@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from omnigraph_core.engine import branching, exports
 from omnigraph_core.engine.ingest import ingest
-from omnigraph_core.errors import ConfigError
+from omnigraph_core.errors import ConfigError, ParameterError
 from omnigraph_core.exec.catalogs import accepted_catalog
 from omnigraph_core.history.snapshots import ReadTarget
 from omnigraph_core.manifest.image import MAIN
@@ -155,7 +155,6 @@ class Writes:
             ConflictError: others changed the branch meanwhile.
             EmbeddingError: a vector could not be made.
         """
-        request = json.dumps([query, name, params, _embed(embed)], default=str)
         return run_mutation(
             self._context,
             lambda catalog: self._queries.compiled(query, name, catalog),
@@ -163,7 +162,7 @@ class Writes:
             WriteOptions(branch, if_commit, idempotency_key, actor),
             embedder=self._embedder,
             embed=_embed(embed),
-            digest=hashlib.sha256(request.encode()).hexdigest(),
+            digest=None if idempotency_key is None else _digest(query, name, params, embed),
         )
 
     # Embeddings
@@ -283,6 +282,16 @@ def _load_options(branch: str, **given: Unpack[LoadKeywords]) -> LoadOptions:
         rejects=None if rejects is None else Path(rejects),
         progress=given.get("progress"),
     )
+
+
+def _digest(query: str, name: str | None, params: Mapping[str, object] | None, embed: str) -> str:
+    """What tells a mutation from another one; a parameter that is null may be left out."""
+    given = {key: value for key, value in (params or {}).items() if value is not None}
+    try:
+        request = json.dumps([query, name, given, embed], default=str, sort_keys=True)
+    except (TypeError, ValueError, RecursionError) as problem:
+        raise ParameterError([f"the parameters are no JSON values: {problem}"]) from problem
+    return hashlib.sha256(request.encode()).hexdigest()
 
 
 def _mode(mode: LoadMode | str) -> LoadMode:

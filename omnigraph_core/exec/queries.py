@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from omnigraph_core.schema.catalog import Catalog
 
 _MAX_QUERIES: Final = 512
+_MAX_LENGTH: Final = 32_768
+"""Characters of a text that is kept: longer ones are written by programs, for one time."""
 
 
 class QueryCache:
@@ -39,6 +41,8 @@ class QueryCache:
         if kept is not None and kept[0] is catalog:
             return kept[1]
         query = compile_one(text, catalog, name)
+        if len(text) > _MAX_LENGTH:
+            return query
         with self._lock:
             self._kept[key] = (catalog, query)
             self._kept.move_to_end(key)

@@ -23,6 +23,7 @@ from omnigraph_core.values import ValueProblem, from_json
 from omnigraph_core.violations import Rule, Violation
 from omnigraph_core.write.batches import LINE, SOURCE, STATEMENTS, Batch, batch_schema
 from omnigraph_core.write.blob_text import parse_blob
+from omnigraph_core.write.pending import ASKS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -85,6 +86,8 @@ def changed_rows(
     columns = {name: cell.take(repeated) for name, cell in cells.items()}
     columns |= _outdated_vectors(type, rows, columns)
     columns |= _place(statement, rows.num_rows)
+    if _touches_vectors(type, cells):
+        columns[ASKS] = pa.array(np.ones(rows.num_rows, np.bool_))
     for name, column in columns.items():
         rows = rows.set_column(rows.schema.get_field_index(name), rows.schema.field(name), column)
     return rows
@@ -125,6 +128,11 @@ def _outdated_vectors(
             kept = rows.column(name)
             columns[name] = pc.if_else(same, kept, pa.scalar(None, kept.type))
     return columns
+
+
+def _touches_vectors(type: GraphType, cells: Mapping[str, pa.Array]) -> bool:
+    embeddings = type.embeddings if isinstance(type, NodeType) else {}
+    return any(name in cells or item.source in cells for name, item in embeddings.items())
 
 
 def _is_same(old: pa.ChunkedArray, new: pa.Array) -> pa.ChunkedArray:

@@ -75,7 +75,7 @@ def _sources(
     if nodes is None:
         return found
     if nodes.delta.is_overwrite:
-        return found.filter(pc.is_in(found, value_set=nodes.rows.column("id")))
+        return found.filter(pc.is_in(found, value_set=nodes.ids))
     return without(found, nodes.delta.deleted)
 
 

@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph_core.schema.catalog import NodeType
-from omnigraph_core.write.batches import FRESH, LINE, SOURCE, Batch
+from omnigraph_core.violations import Violations
+from omnigraph_core.write.batches import FRESH, LINE, SOURCE, Batch, batch_schema
 from omnigraph_core.write.constraints import check_rows
 from omnigraph_core.write.embed import lacks_vector
 from omnigraph_core.write.identity import assign_ids
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
     from omnigraph_core.schema.catalog import Catalog
     from omnigraph_core.storage.fragments import StagedFragments
-    from omnigraph_core.violations import Violations
     from omnigraph_core.write.batches import GraphType, Places
     from omnigraph_core.write.embed import VectorFiller
     from omnigraph_core.write.files import TableFiles
@@ -50,6 +50,8 @@ class Collected:
     keys: dict[str, pa.Table] = field(default_factory=dict)
     """Key columns of every row that has an id, with the working columns."""
     files: dict[str, StagedFragments] = field(default_factory=dict)
+    claimed: dict[str, list[pa.Array]] = field(default_factory=lambda: defaultdict(list))
+    """Ids of records that could not be read whole."""
     embedded: int = 0
     pending: int = 0
 
@@ -77,25 +79,31 @@ def collect(reading: Reading, files: TableFiles | None, filler: VectorFiller | N
     collected = Collected()
     kept: dict[str, list[pa.Table]] = defaultdict(list)
     seen: Counter[str] = Counter()
-    for batch in _batches(reading):
+    for batch in _batches(reading, collected):
         identified = assign_ids(_numbered(batch, seen), reading.places, reading.violations)
-        good = check_rows(
-            identified,
-            reading.places,
-            reading.violations,
-        )
+        good = check_rows(identified, reading.places, reading.violations)
         reading.reporter.add(Step.VALIDATED, batch.rows.num_rows)
         key = batch.type.table_key
         rows = _kept(identified.rows, good, is_tolerant=reading.is_tolerant)
         rows = _without(rows, reading.left_out.get(key))
         collected.types[key] = batch.type
-        kept[key].append(rows.select([*key_columns(batch.type), SOURCE, LINE, FRESH, NUMBER]))
-        if files is not None and filler is not None and _is_worth_writing(reading):
+        kept[key].append(rows.select(_no_keys(batch.type).column_names))
+        if files is not None and filler is not None and _is_worth_writing(reading, rows):
             _write(Batch(batch.type, rows), files, filler, collected)
-    collected.keys = {key: pa.concat_tables(parts) for key, parts in kept.items()}
-    if files is not None and _is_worth_writing(reading):
+    collected.keys = {
+        key: pa.concat_tables([_no_keys(type), *kept[key]]) for key, type in collected.types.items()
+    }
+    if files is not None and (reading.is_tolerant or not reading.violations.total):
         collected.files = files.finish()
     return collected
+
+
+def _no_keys(type: GraphType) -> pa.Table:
+    """The columns of the keys that are kept, without rows."""
+    working = [pa.field(FRESH, pa.bool_()), pa.field(NUMBER, pa.int64())]
+    columns = batch_schema(type)
+    fields = [columns.field(name) for name in (*key_columns(type), SOURCE, LINE)]
+    return pa.schema([*fields, *working]).empty_table()
 
 
 def note_rows(left_out: LeftOut, table_key: str, rows: pa.Table) -> None:
@@ -103,13 +111,20 @@ def note_rows(left_out: LeftOut, table_key: str, rows: pa.Table) -> None:
     left_out.setdefault(table_key, set()).update(rows.column(NUMBER).to_pylist())
 
 
-def _batches(reading: Reading) -> Iterator[Batch]:
+def _batches(reading: Reading, collected: Collected) -> Iterator[Batch]:
+    def claim(refused: Batch) -> None:
+        collected.types[refused.type.table_key] = refused.type
+        if isinstance(refused.type, NodeType) and not reading.is_tolerant:
+            ids = assign_ids(refused, reading.places, Violations(0)).rows.column("id")
+            collected.claimed[refused.type.table_key] += pc.drop_null(ids).chunks
+
     return read_batches(
         reading.sources,
         reading.catalog,
         reading.places,
         reading.violations,
         on_read=lambda rows: reading.reporter.add(Step.READ, rows),
+        on_refused=claim,
     )
 
 
@@ -120,8 +135,8 @@ def _numbered(batch: Batch, seen: Counter[str]) -> Batch:
     return Batch(batch.type, batch.rows.append_column(NUMBER, numbers))
 
 
-def _is_worth_writing(reading: Reading) -> bool:
-    return reading.is_tolerant or not reading.violations.total
+def _is_worth_writing(reading: Reading, rows: pa.Table) -> bool:
+    return bool(rows.num_rows) and (reading.is_tolerant or not reading.violations.total)
 
 
 def _kept(rows: pa.Table, good: pa.BooleanArray | None, *, is_tolerant: bool) -> pa.Table:
@@ -146,6 +161,7 @@ def _without(rows: pa.Table, numbers: set[int] | None) -> pa.Table:
 def _write(batch: Batch, files: TableFiles, filler: VectorFiller, collected: Collected) -> None:
     rows = batch.rows
     if isinstance(batch.type, NodeType) and batch.type.embeddings:
+        rows = filler.take_over(rows, batch.type)
         lacking = _count_lacking(rows, batch.type)
         rows = filler.fill(rows, batch.type)
         left = _count_lacking(rows, batch.type)

@@ -5,7 +5,7 @@ Only key columns are here: they are all that rules about several rows look at.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,7 +28,8 @@ class TableDelta:
 
     `rows` has `key_columns(type)` and the working columns, `FRESH` among them. `deleted` are
     committed ids that are not among the rows. In an overwrite nothing committed stays; a strict
-    write replaces nothing.
+    write replaces nothing. `claimed` are ids of rows that were refused already: an edge to one of
+    them is no mistake of its own.
     """
 
     type: GraphType
@@ -36,6 +37,7 @@ class TableDelta:
     deleted: pa.StringArray
     is_overwrite: bool = False
     is_strict: bool = False
+    claimed: pa.StringArray = field(default_factory=lambda: pa.array([], pa.utf8()))
 
 
 def key_columns(type: GraphType) -> tuple[str, ...]:
@@ -69,6 +71,12 @@ class Part:
     @property
     def rows(self) -> pa.Table:
         return self.delta.rows
+
+    @property
+    def ids(self) -> pa.ChunkedArray:
+        """The ids of its rows, and those claimed."""
+        rows = self.rows.column("id")
+        return pa.chunked_array([*rows.chunks, self.delta.claimed], pa.utf8())
 
     def staying(self, committed: pa.Table) -> pa.Table:
         """Those of the committed rows that are as they were after the write."""

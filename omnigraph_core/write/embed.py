@@ -17,12 +17,14 @@ from omnigraph_core.embedding.embedder import Task
 from omnigraph_core.embedding.origin import fingerprint
 from omnigraph_core.errors import ConfigError, EmbeddingError
 from omnigraph_core.schema.arrow import origin_column
+from omnigraph_core.storage.lookup import find_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from omnigraph_core.embedding.embedder import Embedder
     from omnigraph_core.schema.catalog import Embedding, NodeType
+    from omnigraph_core.storage.dataset import Table
 
 
 class EmbedMode(StrEnum):
@@ -38,19 +40,45 @@ class EmbedMode(StrEnum):
 
 
 class VectorFiller:
-    """Fills the rows of one write; after a failure in `defer` mode it does not ask again."""
+    """Fills the rows of one write; after a failure in `defer` mode it does not ask again.
+
+    With `open_table` it takes vectors over from committed rows where the text has stayed the same.
+    """
 
     def __init__(
         self,
         embedder: Embedder,
         mode: EmbedMode,
         on_done: Callable[[int], None] | None = None,
+        open_table: Callable[[str], Table] | None = None,
     ) -> None:
         self._embedder = embedder
         self._mode = mode
         self._on_done = on_done
+        self._open_table = open_table
         self.failure: EmbeddingError | ConfigError | None = None
         """Why vectors were left pending."""
+
+    def take_over(self, rows: pa.Table, node: NodeType) -> pa.Table:
+        """The rows with the vectors that were made before of the same texts for the same ids."""
+        if self._open_table is None:
+            return rows
+        table = self._open_table(node.table_key)
+        for vector, embedding in node.embeddings.items() if table.count_rows() else ():
+            lacking = lacks_vector(rows, vector, embedding)
+            if any_true(lacking):
+                origins = self._origins(rows, embedding)
+                rows = take_over_vectors(rows, vector, lacking, origins, table)
+        return rows
+
+    def _origins(self, rows: pa.Table, embedding: Embedding) -> list[int | None]:
+        """What the origin of each row's vector would be, made now."""
+        try:
+            model = self._embedder.model_for(embedding.model)
+        except ConfigError:
+            return [None] * rows.num_rows  # nothing can be made now, so nothing is known to be same
+        texts = rows.column(embedding.source).to_pylist()
+        return [None if text is None else fingerprint(model, text) for text in texts]
 
     def fill(self, rows: pa.Table, node: NodeType) -> pa.Table:
         """The rows with every vector that can be made.
@@ -90,22 +118,6 @@ class VectorFiller:
         return put_vectors(rows, vector, lacking, made, origins)
 
 
-def fill_vectors(
-    rows: pa.Table,
-    node: NodeType,
-    embedder: Embedder,
-    *,
-    mode: EmbedMode,
-    on_done: Callable[[int], None] | None = None,
-) -> pa.Table:
-    """The rows with the vectors they lack, as far as the mode asks for them.
-
-    Raises:
-        EmbeddingError, ConfigError: in `now` mode, a vector cannot be made.
-    """
-    return VectorFiller(embedder, mode, on_done).fill(rows, node)
-
-
 def lacks_vector(rows: pa.Table, vector: str, embedding: Embedding) -> pa.BooleanArray:
     """Which rows have a text and no vector made of it; a blank text has nothing to embed."""
     has_text = pc.not_equal(pc.utf8_trim_whitespace(rows.column(embedding.source)), "")
@@ -113,12 +125,41 @@ def lacks_vector(rows: pa.Table, vector: str, embedding: Embedding) -> pa.Boolea
     return lacking.combine_chunks()
 
 
+def take_over_vectors(
+    rows: pa.Table,
+    vector: str,
+    lacking: pa.BooleanArray,
+    origins: list[int | None],
+    table: Table,
+) -> pa.Table:
+    """The rows with committed vectors of the same id and origin, where they lack one."""
+    origin = origin_column(vector)
+    ids = rows.column("id").combine_chunks()
+    found = find_rows(table, "id", ids.filter(lacking), ["id", vector, origin]).combine_chunks()
+    found = found.filter(pc.is_valid(found.column(origin)))
+    if not found.num_rows:
+        return rows
+    place = pc.index_in(ids, value_set=found.column("id").combine_chunks())
+    is_same = pc.equal(found.column(origin).take(place), pa.array(origins, pa.int64()))
+    at = pc.and_(pc.fill_null(is_same, fill_value=False), lacking).combine_chunks()
+    if not any_true(at):
+        return rows
+    known = found.column(vector).take(place.filter(at)).combine_chunks()
+    made = known.flatten().to_numpy(zero_copy_only=False).reshape(len(known), -1)
+    marks = [mark for mark, chosen in zip(origins, at.to_pylist(), strict=True) if chosen]
+    return put_vectors(rows, vector, at, made, marks)
+
+
 def any_true(mask: pa.BooleanArray) -> bool:
     return bool(pc.any(mask).as_py())
 
 
 def put_vectors(
-    rows: pa.Table, vector: str, at: pa.BooleanArray, made: np.ndarray, origins: list[int]
+    rows: pa.Table,
+    vector: str,
+    at: pa.BooleanArray,
+    made: np.ndarray,
+    origins: Sequence[int | None],
 ) -> pa.Table:
     """The rows with these vectors and origins where the mask is true."""
     column = rows.column(vector).combine_chunks()

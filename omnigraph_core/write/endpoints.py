@@ -58,7 +58,7 @@ def _missing(node_key: str, wanted: pa.Array, nodes: Part | None, view: Committe
     """The wanted ids that no node has after the write."""
     if nodes is None:
         return wanted.filter(pc.invert(view.present(node_key, wanted)))
-    unknown = without(wanted, nodes.rows.column("id"))
+    unknown = without(wanted, nodes.ids)
     if nodes.delta.is_overwrite:
         return unknown
     sought = without(unknown, nodes.delta.deleted)
@@ -115,7 +115,7 @@ class _Leaving:
             return
         if self._ids is None:
             committed = self._view.scan(self._nodes.table_key, ("id",)).column("id")
-            self._ids = without(distinct(committed), self._nodes.rows.column("id"))
+            self._ids = without(distinct(committed), self._nodes.ids)
         for side in sides if len(self._ids) else ():
             found = self._view.rows(edge.table_key, side, self._ids, ("id", side))
             yield side, found if edges is None else edges.staying(found)
@@ -132,7 +132,7 @@ class _Leaving:
             return
         found = self._view.scan(edge.table_key, ("id", *sides))
         staying = found if edges is None else edges.staying(found)
-        ids = self._nodes.rows.column("id")
+        ids = self._nodes.ids
         for side in sides:
             has_node = pc.is_in(staying.column(side), value_set=ids)
             yield side, staying.filter(pc.invert(has_node))

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _LEAST_BYTES: Final = 32 * 2**20
 _MOST_BYTES: Final = 256 * 2**20
+_ALL_BYTES: Final = 256 * 2**20
+"""What waits in all tables together."""
 _GROWTH: Final = 4
 """A file holds at least one part in so many of what was written before it: files stay few."""
 
@@ -40,6 +42,7 @@ class TableFiles:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="write")
         self._tables: dict[str, Table] = {}
         self._waiting: dict[str, list[pa.Table]] = {}
+        self._waiting_bytes: dict[str, int] = {}
         self._written: dict[str, list[Future[StagedFragments]]] = {}
         self._under_way: list[Future[StagedFragments]] = []
         self._flushed_bytes: dict[str, int] = {}
@@ -61,25 +64,29 @@ class TableFiles:
         if key not in self._tables:
             self._tables[key] = self._open_table(key)
             self._written[key], self._waiting[key] = [], []
-        self._waiting[key].append(rows.select(table_schema(type).names))
-        size = sum(part.nbytes for part in self._waiting[key])
+        columns = rows.select(table_schema(type).names)
+        self._waiting[key].append(columns)
+        self._waiting_bytes[key] = self._waiting_bytes.get(key, 0) + columns.nbytes
         enough = min(_MOST_BYTES, self._flushed_bytes.get(key, 0) // _GROWTH)
-        if size >= max(_LEAST_BYTES, enough):
-            self._flush(key, size)
+        if self._waiting_bytes[key] >= max(_LEAST_BYTES, enough):
+            self._flush(key)
+        elif sum(self._waiting_bytes.values()) > _ALL_BYTES:
+            self._flush(max(self._waiting_bytes, key=self._waiting_bytes.__getitem__))
 
     def finish(self) -> dict[str, StagedFragments]:
         """The files of every table that got rows."""
         for key in self._tables:
-            self._flush(key, 0)
+            self._flush(key)
         return {
             key: combine(self._tables[key], [part.result() for part in parts])
             for key, parts in self._written.items()
         }
 
-    def _flush(self, key: str, size: int) -> None:
+    def _flush(self, key: str) -> None:
         parts, self._waiting[key] = self._waiting[key], []
         if not parts:
             return
+        size = self._waiting_bytes.pop(key)
         self._flushed_bytes[key] = self._flushed_bytes.get(key, 0) + size
         if len(self._under_way) > 1:
             self._under_way.pop(0).result()  # wait, so that memory stays bounded

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from omnigraph_core.schema.catalog import Catalog
     from omnigraph_core.violations import Violations
-    from omnigraph_core.write.batches import Places
+    from omnigraph_core.write.batches import Batch, Places
     from omnigraph_core.write.sources import Source
 
 
@@ -34,6 +34,8 @@ class Intake:
     left_out: frozenset[int] = frozenset()
     """Lines or rows to pass over in silence."""
     on_read: Callable[[int], None] | None = None
+    on_refused: Callable[[Batch], None] | None = None
+    """Told the rows that were reported, as far as they could be read."""
 
     def report(
         self,
@@ -55,6 +57,10 @@ class Intake:
             self.violations.add(replace(found, file=self.places.names[self.index]))
         else:
             self.violations.add(self.places.at(found, self.index, line))
+
+    def refuse(self, rows: Batch) -> None:
+        if self.on_refused is not None and rows.rows.num_rows:
+            self.on_refused(rows)
 
     def count_read(self, rows: int) -> None:
         if self.on_read is not None and rows:

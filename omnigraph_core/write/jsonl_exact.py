@@ -47,6 +47,7 @@ class ExactReader:
         self._intake = intake
         self._types: dict[str, GraphType] = {}
         self._rows: dict[str, _Rows] = defaultdict(_Rows)
+        self._refused: dict[str, _Rows] = defaultdict(_Rows)
 
     def add_line(self, line: int, text: bytes) -> None:
         """Read the record a line holds."""
@@ -67,16 +68,18 @@ class ExactReader:
         if type is None or not _is_object(record):
             return
         row = check.row(type, record)
-        if check.is_good:
-            self._types[type.table_key] = type
-            rows = self._rows[type.table_key]
-            _append(rows, row)
-            rows.lines.append(line)
+        self._types[type.table_key] = type
+        rows = (self._rows if check.is_good else self._refused)[type.table_key]
+        _append(rows, row)
+        rows.lines.append(line)
 
     def take(self) -> Iterator[Batch]:
         """The good rows since the last time, a batch per type."""
-        taken = dict(self._rows)
+        taken, refused = dict(self._rows), dict(self._refused)
         self._rows.clear()
+        self._refused.clear()
+        for key, rows in refused.items():
+            self._intake.refuse(_batch(self._types[key], rows, self._intake))
         for key, rows in taken.items():
             yield _batch(self._types[key], rows, self._intake)
 

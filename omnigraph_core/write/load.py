@@ -30,7 +30,7 @@ from omnigraph_core.write.integrity import TableDelta, check_delta
 from omnigraph_core.write.load_model import LoadMode, LoadResult, TableLoad
 from omnigraph_core.write.progress import Reporter, Step
 from omnigraph_core.write.refuse import refuse
-from omnigraph_core.write.rejects import count_records, named_apart, write_rejects
+from omnigraph_core.write.rejects import check_rejects, count_records, named_apart, write_rejects
 from omnigraph_core.write.repeats import repeated_rows
 from omnigraph_core.write.sources import places_of
 from omnigraph_core.write.staging import stage_rows
@@ -65,6 +65,7 @@ def load(
         ConflictError: others changed the branch meanwhile.
         EmbeddingError: a vector could not be made.
     """
+    check_rejects(options.rejects, sources)
     loader = _Loader(context, sources, options, embedder)
     if options.is_dry_run:
         _, state = context.head(options.write.branch)
@@ -97,8 +98,10 @@ class _Loader:
         self._places = named_apart(places_of(sources))
         self._reporter = Reporter(options.progress)
         self._left_out: LeftOut = {}
-        self._is_choice_of_rows = False
-        """Whether some were left out because of committed rows, not only of other records."""
+        self._bad: LeftOut = {}
+        """Those of them that break a rule about several rows; the others are replaced by later."""
+        self._is_beyond_mending = False
+        """Whether leaving records out does not help."""
         self._collected: Collected | None = None
         self._schema_hash: str | None = None
         self._read_problems = Violations()
@@ -108,7 +111,9 @@ class _Loader:
         """What tells this load from another one with the same idempotency key."""
         if self._options.write.idempotency_key is None:
             return None
-        whole = hashlib.sha256(self._options.mode.encode())
+        options = self._options
+        told = f"{options.mode} {options.embed} {options.is_skipping_bad}"
+        whole = hashlib.sha256(told.encode())
         for source in self._sources:
             whole.update(content_digest(source))
         return whole.hexdigest()
@@ -155,8 +160,9 @@ class _Loader:
         """What was read and found to be good, and what that was found out from."""
         catalog = accepted_catalog(snapshot.schema)
         self._set_problems = self._collector()
+        self._is_beyond_mending = False
         if self._left_out and self._is_choice_outdated(snapshot):
-            self._left_out, self._collected, self._is_choice_of_rows = {}, None, False
+            self._left_out, self._bad, self._collected = {}, {}, None
         while True:
             collected = self._read(snapshot, catalog)
             view = CommittedView(lambda key: self._open(snapshot, key))
@@ -164,12 +170,12 @@ class _Loader:
                 continue  # their rows are in the files already, so the input is read again
             if not self._leave_out_bad(collected, catalog, view):
                 break
-        self._settle_problems()
+        self._settle_problems(collected)
         return collected, view
 
     def _is_choice_outdated(self, snapshot: Snapshot) -> bool:
         """Whether records were left out because of rows or a schema that are there no more."""
-        return self._is_choice_of_rows or self._schema_hash != snapshot.schema.hash
+        return bool(self._bad) or self._schema_hash != snapshot.schema.hash
 
     def _collector(self) -> Violations:
         lists_all = self._options.is_skipping_bad or self._options.rejects is not None
@@ -197,6 +203,7 @@ class _Loader:
                 self._embedder,
                 self._options.embed,
                 lambda rows: self._reporter.add(Step.EMBEDDED, rows),
+                lambda key: self._open(snapshot, key),
             )
             with TableFiles(
                 lambda key: self._open(snapshot, key),
@@ -226,36 +233,47 @@ class _Loader:
         """Check what depends on other rows; whether rows were left out because of that."""
         found = self._collector()
         bad = check_delta(self._deltas(collected), catalog, view, self._places, found)
-        if self._options.is_skipping_bad and not bad:
-            refuse(found)  # no record to leave out, as for edges that an overwrite would orphan
-        self._set_problems = Violations.together(self._set_problems, found)
         if not self._options.is_skipping_bad or not bad:
+            self._set_problems = Violations.together(self._set_problems, found)
+            self._is_beyond_mending = found.total > 0  # as for edges an overwrite would orphan
             return False
+        for violation in found.listed:
+            if violation.line is not None:  # what no record is to blame for shows again, or not
+                self._set_problems.add(violation)
         for key, mask in bad.items():
-            note_rows(self._left_out, key, collected.keys[key].filter(mask))
-        self._collected, self._is_choice_of_rows = None, True
+            note_rows(self._bad, key, collected.keys[key].filter(mask))
+        # A record that one of these replaced may be good, so those are chosen anew.
+        self._left_out = {key: set(rows) for key, rows in self._bad.items()}
+        self._collected = None
         return True
 
     def _deltas(self, collected: Collected) -> dict[str, TableDelta]:
         mode = self._options.mode
         return {
             key: TableDelta(
-                collected.types[key],
-                rows,
+                type,
+                collected.keys[key],
                 _NO_IDS,
                 is_overwrite=mode is LoadMode.OVERWRITE,
                 is_strict=mode is LoadMode.APPEND,
+                claimed=pa.concat_arrays([_NO_IDS, *collected.claimed[key]]),
             )
-            for key, rows in collected.keys.items()
+            for key, type in collected.types.items()
         }
 
-    def _settle_problems(self) -> None:
+    def _settle_problems(self, collected: Collected) -> None:
         """Write the reject file, and refuse the load unless bad records may be left out."""
         problems = self._problems()
         if self._options.rejects is not None:
             write_rejects(self._options.rejects, self._sources, self._places, problems)
-        if not self._options.is_skipping_bad or _is_beyond_records(problems):
+        is_mended = not self._is_beyond_mending and not _is_about_files(self._read_problems)
+        if not (self._options.is_skipping_bad and is_mended and not self._would_empty(collected)):
             refuse(problems)
+
+    def _would_empty(self, collected: Collected) -> bool:
+        """Whether a table would lose its rows because all records for it are bad."""
+        is_overwrite = self._options.mode is LoadMode.OVERWRITE
+        return is_overwrite and not all(keys.num_rows for keys in collected.keys.values())
 
     def _problems(self) -> Violations:
         return Violations.together(self._read_problems, self._set_problems)
@@ -286,6 +304,6 @@ class _Loader:
         }
 
 
-def _is_beyond_records(problems: Violations) -> bool:
-    """Whether something is wrong that leaving records out does not mend, as with a cut-off file."""
+def _is_about_files(problems: Violations) -> bool:
+    """Whether something is wrong that is in no record, as with a cut-off file."""
     return any(violation.line is None for violation in problems.listed)

@@ -32,9 +32,9 @@ from omnigraph_core.write.batches import FRESH, LINE, SOURCE, STATEMENTS, Batch
 from omnigraph_core.write.commit import Prepared, commit_write
 from omnigraph_core.write.committed import Committed
 from omnigraph_core.write.constraints import check_rows
-from omnigraph_core.write.embed import EmbedMode, fill_vectors
+from omnigraph_core.write.embed import EmbedMode, VectorFiller
 from omnigraph_core.write.integrity import TableDelta, check_delta, key_columns
-from omnigraph_core.write.pending import pending_schema
+from omnigraph_core.write.pending import ASKS, pending_schema
 from omnigraph_core.write.refuse import refuse
 from omnigraph_core.write.staging import stage_rows
 from omnigraph_core.write.statements import run_statements
@@ -112,7 +112,6 @@ def run_mutation(
         ConflictError: others changed the branch meanwhile.
         EmbeddingError: a vector could not be made.
     """
-    first = _known_mutation(context, compiled, options.branch)
     mutation = _Mutation(context, compiled, params, embedder, embed)
     landed = commit_write(
         context,
@@ -120,18 +119,31 @@ def run_mutation(
         "mutate",
         mutation.prepare,
         digest=digest,
-        is_rerunnable=all(isinstance(op, Insert) for op in first.ops),
+        is_rerunnable=_is_rerunnable(context, compiled, options),
     )
     summary: Mapping[str, Any] = landed.summary
     return MutationResult(
         options.branch,
-        first.name,
+        summary["query_name"],
         summary["affected_nodes"],
         summary["affected_edges"],
         landed.commit,
-        options.actor,
+        options.actor if landed.commit is None else landed.commit.actor_id,
         landed.is_repeat,
     )
+
+
+def _is_rerunnable(
+    context: GraphContext, compiled: Callable[[Catalog], CompiledQuery], options: WriteOptions
+) -> bool:
+    """Whether the mutation only inserts."""
+    try:
+        known = _known_mutation(context, compiled, options.branch)
+    except CompileError:
+        if options.idempotency_key is None:
+            raise
+        return False  # it may have landed before the schema changed; otherwise it fails again
+    return all(isinstance(op, Insert) for op in known.ops)
 
 
 def _known_mutation(
@@ -191,7 +203,11 @@ class _Mutation:
         return Prepared(
             changes,
             requirements_of(snapshot, touched=touched, read=base.read | view.read),
-            {"affected_nodes": done.affected_nodes, "affected_edges": done.affected_edges},
+            {
+                "query_name": ir.name,
+                "affected_nodes": done.affected_nodes,
+                "affected_edges": done.affected_edges,
+            },
         )
 
     def _check(
@@ -232,7 +248,7 @@ class _Mutation:
     def _upserted(self, pending: PendingRows, table: Table) -> tuple[Table, TableOperation]:
         rows = pending.rows
         if isinstance(pending.type, NodeType) and pending.type.embeddings:
-            rows = fill_vectors(rows, pending.type, self._embedder, mode=self._embed)
+            rows = self._with_vectors(rows, pending.type, table)
         data = rows.select(table_schema(pending.type).names)
         unknown = pc.and_(pc.invert(rows.column(FRESH)), pc.is_null(rows.column(ADDRESS)))
         sought = rows.column("id").filter(unknown).combine_chunks()
@@ -242,6 +258,13 @@ class _Mutation:
         others = find_rows(table, "id", sought, (), has_addresses=True).column(ADDRESS)
         replaced = pa.chunked_array([*known.chunks, *others.chunks], pa.uint64())
         return _made(stage_replace(table, data, replaced)), TableOperation.UPSERT
+
+    def _with_vectors(self, rows: pa.Table, node: NodeType, table: Table) -> pa.Table:
+        """Vectors for what is new; what was pending before waits for a backfill."""
+        filler = VectorFiller(self._embedder, self._embed, open_table=lambda _: table)
+        asking = rows.filter(rows.column(ASKS))
+        filled = filler.fill(filler.take_over(asking, node), node)
+        return pa.concat_tables([filled, rows.filter(pc.invert(rows.column(ASKS)))])
 
 
 def _made(staged: T | None) -> T:

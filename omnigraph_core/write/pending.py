@@ -18,12 +18,15 @@ from omnigraph_core.write.batches import FRESH, LINE, SOURCE, batch_schema
 if TYPE_CHECKING:
     from omnigraph_core.write.batches import GraphType
 
+ASKS: Final = "#asks"
+"""Working column: the mutation made the row or changed a text, so its vectors are asked for."""
 DELETED_FIELDS: Final = (pa.field("id", pa.utf8()), pa.field(ADDRESS, pa.uint64()))
 
 
 def pending_schema(type: GraphType) -> pa.Schema:
-    """The columns of a batch, whether the id is fresh, and the address a row was read from."""
-    working = (pa.field(FRESH, pa.bool_()), pa.field(ADDRESS, pa.uint64()))
+    """The columns of a batch, and what else is known of a row: its address, if it was read."""
+    flags = (pa.field(FRESH, pa.bool_()), pa.field(ASKS, pa.bool_()))
+    working = (*flags, pa.field(ADDRESS, pa.uint64()))
     return pa.schema([*batch_schema(type), *working])
 
 
@@ -74,6 +77,7 @@ def committed_rows(type: GraphType, rows: pa.Table) -> pa.Table:
         SOURCE: pa.array(np.zeros(count, np.int32)),
         LINE: pa.array(np.zeros(count, np.int64)),
         FRESH: pa.array(np.zeros(count, np.bool_)),
+        ASKS: pa.array(np.zeros(count, np.bool_)),
     }
     schema = pending_schema(type)
     columns = [working[name] if name in working else rows.column(name) for name in schema.names]

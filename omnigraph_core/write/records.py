@@ -32,17 +32,21 @@ def read_batches(
     violations: Violations,
     *,
     on_read: Callable[[int], None] | None = None,
+    on_refused: Callable[[Batch], None] | None = None,
     left_out: Mapping[int, frozenset[int]] | None = None,
 ) -> Iterator[Batch]:
     """The rows of all sources, in order.
 
     Args:
         on_read: told the number of records looked at since it was told last.
+        on_refused: told what can be read of records that were reported, with nulls for the rest.
         left_out: lines or rows, by source, that are passed over in silence.
     """
     for index, source in enumerate(sources):
         passed_over = (left_out or {}).get(index, frozenset())
-        intake = Intake(index, source, catalog, places, violations, passed_over, on_read)
+        intake = Intake(
+            index, source, catalog, places, violations, passed_over, on_read, on_refused
+        )
         read = read_jsonl if source.format is Format.JSONL else read_tabular
         try:
             yield from read(intake)

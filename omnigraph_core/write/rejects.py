@@ -8,15 +8,16 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from omnigraph_core.errors import ConfigError, RecordError
+from omnigraph_core.ids import new_ulid
 from omnigraph_core.write.digest import BROKEN_FILE
 from omnigraph_core.write.records import raw_records
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
     from typing import TextIO
 
     from omnigraph_core.violations import Violation, Violations
@@ -35,13 +36,29 @@ def write_rejects(
     by_record = _by_record(problems)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        whole = path.with_name(f"{path.name}.tmp")
-        with whole.open("w", encoding="utf-8") as file:
-            for name, source in zip(places.names, sources, strict=True):
-                _write_source(file, name, source, by_record.get(name, {}))
-        whole.replace(path)
+        unfinished = path.with_name(f".{path.name}.{new_ulid()}")
+        try:
+            with unfinished.open("x", encoding="utf-8") as file:
+                for name, source in zip(places.names, sources, strict=True):
+                    _write_source(file, name, source, by_record.get(name, {}))
+            unfinished.replace(path)
+        finally:
+            unfinished.unlink(missing_ok=True)
     except OSError as problem:
         raise ConfigError(f"cannot write the reject file {path}: {problem.strerror}") from problem
+
+
+def check_rejects(path: Path | None, sources: Sequence[Source]) -> None:
+    """Refuse to write the reject file over an input.
+
+    Raises:
+        ConfigError: they are the same file.
+    """
+    if path is None or not path.exists():
+        return
+    for source in sources:
+        if isinstance(source.data, Path) and source.data.samefile(path):
+            raise ConfigError(f"the reject file {path} is an input", hint="choose another name")
 
 
 def count_records(problems: Violations) -> int:

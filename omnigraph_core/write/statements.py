@@ -17,7 +17,7 @@ from omnigraph_core.schema.catalog import NodeType
 from omnigraph_core.write.assign import assigned_cells, changed_rows, new_row
 from omnigraph_core.write.batches import STATEMENTS
 from omnigraph_core.write.identity import assign_ids
-from omnigraph_core.write.pending import MutationStaging, committed_rows
+from omnigraph_core.write.pending import ASKS, MutationStaging, committed_rows
 
 if TYPE_CHECKING:
     from omnigraph_core.ir.nodes import MutationIR, MutationOp
@@ -88,7 +88,7 @@ class Statements:
             return 0
         batch = assign_ids(new_row(type, cells, number), STATEMENTS, self._violations)
         pending = self.staging.rows_of(type)
-        pending.add(batch.rows)
+        pending.add(batch.rows.append_column(ASKS, pa.array([True])))
         pending.needs_set_rules = True
         return 1
 

@@ -20,7 +20,7 @@ from omnigraph_core.types import STRING, PropType
 from omnigraph_core.values import ValueProblem
 from omnigraph_core.violations import Rule
 from omnigraph_core.write.arrow_columns import Converted, can_hold, convert
-from omnigraph_core.write.batches import LINE, SOURCE, batch_schema
+from omnigraph_core.write.batches import LINE, SOURCE, Batch, batch_schema
 from omnigraph_core.write.blob_text import parse_blob
 from omnigraph_core.write.csv_columns import convert_texts
 from omnigraph_core.write.intake import suggestion
@@ -177,7 +177,10 @@ class TableReader:
             if column.name not in columns:
                 columns[column.name] = pa.nulls(len(found.numbers), column.type)
         table = pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
-        return table.filter(pa.array(~found.is_bad)) if found.is_bad.any() else table
+        if not found.is_bad.any():
+            return table
+        self._intake.refuse(Batch(self._type, table.filter(pa.array(found.is_bad))))
+        return table.filter(pa.array(~found.is_bad))
 
 
 def _targets(type: GraphType, *, has_uris: bool) -> Iterator[tuple[str, _Target]]:

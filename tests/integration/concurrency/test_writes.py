@@ -58,9 +58,8 @@ class Answer:
         return self.error is None
 
 
-def take_orders(only: str) -> None:
+def take_orders() -> None:
     """In a worker: load or mutate what each line says, and say how that ended."""
-    assert only == "go"
     opened: dict[str, Omnigraph] = {}
     say("ready")
     while (line := hear()) is not None:
@@ -90,7 +89,7 @@ def racers(s3_server: S3Server) -> Iterator[Sequence[Worker]]:
     """Processes for the whole module: to start them takes longer than a test."""
     with ExitStack() as stack:
         started = [
-            stack.enter_context(spawn(f"{__name__}:take_orders", "go", env=s3_server.environment()))
+            stack.enter_context(spawn(f"{__name__}:take_orders", env=s3_server.environment()))
             for _ in range(RACERS)
         ]
         for worker in started:
@@ -173,7 +172,7 @@ def test_loads_that_want_the_same(
     clash: Clash, mode: str, tmp_path_factory: pytest.TempPathFactory, racers: Sequence[Worker]
 ) -> None:
     """Beside what they fight for, each load has rows of its own: all of it is there, or nothing."""
-    for number, shared in enumerate(SHARED):
+    for shared in SHARED:
         og = filled_graph(tmp_path_factory, racers)
         orders = [
             load(
@@ -188,7 +187,7 @@ def test_loads_that_want_the_same(
         check_wholeness(og, answers)
         assert sum(answer.is_done for answer in answers) == clash.winners, answers
         refused = {(answer.error, answer.rules) for answer in answers if not answer.is_done}
-        assert refused == {("ConstraintViolation", (clash.rule,))}, number
+        assert refused == {("ConstraintViolation", (clash.rule,))}
 
 
 def filled_graph(directories: pytest.TempPathFactory, racers: Sequence[Worker]) -> Omnigraph:
@@ -271,12 +270,13 @@ def test_overwrites_of_one_table(
 
 
 INSERT_PART = "query add($sku: String, $code: String?) { insert Part { sku: $sku, code: $code } }"
-INSERT_EDGE = (
-    "query put($own: String, $sku: String, $label: String) {"
-    " insert Part { sku: $own }"
-    " insert LiesIn { from: $own, to: 'b3' }"
-    " insert LiesIn { from: $sku, to: $label } }"
-).replace("'", '"')
+INSERT_EDGE = """
+query put($own: String, $sku: String, $label: String) {
+  insert Part { sku: $own }
+  insert LiesIn { from: $own, to: "b3" }
+  insert LiesIn { from: $sku, to: $label }
+}
+"""
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,7 +16,6 @@ from omnigraph_core.errors import (
     PreconditionFailed,
     VersionConflict,
 )
-from omnigraph_core.failpoints import Failpoint
 from tests.support.constraints import (
     BIN,
     LIES_IN,
@@ -30,9 +28,10 @@ from tests.support.constraints import (
     part,
     rows_of,
 )
+from tests.support.meanwhile import meanwhile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     Write = Callable[[Omnigraph], object]
@@ -150,24 +149,6 @@ def check_ending(case: Case, og: Omnigraph) -> None:
         assert len(refused.value.violations) == 1
     else:
         case.write(og)
-
-
-@contextlib.contextmanager
-def meanwhile(act: Callable[[], object]) -> Iterator[None]:
-    """Does something, once, when the next commit is about to be published."""
-    is_done = False
-
-    def interfere(at: Failpoint) -> None:
-        nonlocal is_done
-        if at.name == "publish.before_image":
-            patch.undo()
-            act()
-            is_done = True
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Failpoint, "hit", interfere)
-        yield
-    assert is_done, "nothing was about to be published"
 
 
 def test_a_delete_repeated_takes_the_new_edge_along(og: Omnigraph) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 from collections import Counter
@@ -15,10 +14,10 @@ from benchmarks.commit.depth import deepen, step_over_flush
 from benchmarks.commit.requests import KINDS
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.exec import queries
-from omnigraph_core.failpoints import Failpoint
 from tests.integration.cost.test_requests import cells
 from tests.support.counting_proxy import CountingProxy
 from tests.support.graphs import new_graph
+from tests.support.meanwhile import meanwhile
 from tests.support.stores import new_prefix
 
 if TYPE_CHECKING:
@@ -141,24 +140,6 @@ def test_the_page_says_what_is_measured(measured: Measured) -> None:
         name: [*plain, sum(plain), sum(indexed)]
         for name, (plain, indexed) in measured[DEPTHS[-1]].items()
     }
-
-
-@contextlib.contextmanager
-def meanwhile(act: Callable[[], object]) -> Iterator[None]:
-    """Does something, once, when the next commit is about to be published."""
-    is_done = False
-
-    def interfere(at: Failpoint) -> None:
-        nonlocal is_done
-        if at.name == "publish.before_image":
-            patch.undo()
-            act()
-            is_done = True
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Failpoint, "hit", interfere)
-        yield
-    assert is_done, "nothing was about to be published"
 
 
 @pytest.mark.parametrize("mode", ["append", "merge"])

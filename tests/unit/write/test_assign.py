@@ -14,6 +14,7 @@ from omnigraph_core.types import F64, I64, STRING, PropType, Scalar
 from omnigraph_core.violations import Rule, Violations
 from omnigraph_core.write.assign import assigned_cells, changed_rows, new_row
 from omnigraph_core.write.batches import LINE, batch_schema
+from omnigraph_core.write.pending import pending_schema
 from tests.support.oracle import NOW
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ def stored(*titles: str | None) -> pa.Table:
         "shape": pa.array([[1.0, float(n)] for n in range(count)], pa.list_(pa.float32(), 2)),
         "shape#origin": pa.array([None, *range(1, count)], pa.int64()),
     }
-    schema = batch_schema(ARTICLE)
+    schema = pending_schema(ARTICLE)
     whole = [columns.get(field.name, pa.nulls(count, field.type)) for field in schema]
     arrays = [array.cast(field.type) for array, field in zip(whole, schema, strict=True)]
     return pa.Table.from_arrays(arrays, schema=schema)

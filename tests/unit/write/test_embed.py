@@ -19,7 +19,6 @@ from omnigraph_core.write.embed import (
     EmbedMode,
     VectorFiller,
     clear_vectors,
-    fill_vectors,
     lacks_vector,
     put_vectors,
 )
@@ -75,7 +74,7 @@ def test_where_a_vector_is_lacking() -> None:
 
 def test_every_column_is_filled() -> None:
     told: list[int] = []
-    filled = fill_vectors(ROWS, NODE, MOCK, mode=EmbedMode.NOW, on_done=told.append)
+    filled = VectorFiller(MOCK, EmbedMode.NOW, told.append).fill(ROWS, NODE)
     one = vector("one", 2)
     assert column(filled, "first") == [one, [5, 6], None, None, one]
     assert column(filled, "second") == [None, *[vector("long", 3)] * 2, None, None]
@@ -92,21 +91,21 @@ def test_every_column_is_filled() -> None:
 
 def test_nothing_lacking_changes_nothing() -> None:
     rows = table({"slug": "b", "title": "two", "first": [5, 6]})
-    assert fill_vectors(rows, NODE, WITHOUT_KEY, mode=EmbedMode.NOW) is rows
+    assert VectorFiller(WITHOUT_KEY, EmbedMode.NOW).fill(rows, NODE) is rows
 
 
 def test_no_rows() -> None:
     rows = SCHEMA.empty_table()
-    assert fill_vectors(rows, NODE, WITHOUT_KEY, mode=EmbedMode.NOW).num_rows == 0
+    assert VectorFiller(WITHOUT_KEY, EmbedMode.NOW).fill(rows, NODE).num_rows == 0
 
 
 def test_off_asks_for_nothing() -> None:
-    assert fill_vectors(ROWS, NODE, WITHOUT_KEY, mode=EmbedMode.OFF) is ROWS
+    assert VectorFiller(WITHOUT_KEY, EmbedMode.OFF).fill(ROWS, NODE) is ROWS
 
 
 def test_now_fails_with_the_provider() -> None:
     with pytest.raises(ConfigError, match="OPENAI_API_KEY"):
-        fill_vectors(ROWS, NODE, WITHOUT_KEY, mode=EmbedMode.NOW)
+        VectorFiller(WITHOUT_KEY, EmbedMode.NOW).fill(ROWS, NODE)
 
 
 def test_defer_remembers_why_and_does_not_ask_again() -> None:
