@@ -119,10 +119,10 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
     if text.isascii() and text.replace(".", "", 1).isdigit():
         return float(text)
     try:
-        moment = parsedate_to_datetime(text)
-    except ValueError:
+        moment = parsedate_to_datetime(text).timestamp()
+    except (ValueError, OverflowError):  # no date, or one of a year no clock knows
         return None
-    return max(0.0, moment.timestamp() - time.time())
+    return max(0.0, moment - time.time())
 
 
 def _retry_delay(document: object) -> float | None:

@@ -5,14 +5,22 @@ A missing key is no error here: it becomes one when a vector is needed.
 
 from __future__ import annotations
 
+import ipaddress
+import logging
+import re
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from omnigraph_core import settings
 from omnigraph_core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from omnigraph_core.settings import Setting
+
+_log = logging.getLogger(__name__)
 
 
 class Provider(StrEnum):
@@ -29,6 +37,9 @@ _GEMINI_URL: Final = "https://generativelanguage.googleapis.com/v1beta"
 _OPENAI_URL: Final = "https://api.openai.com/v1"
 _OPENROUTER_URL: Final = "https://openrouter.ai/api/v1"
 _OPENROUTER_HOST: Final = "openrouter.ai"
+_LONGEST_URL: Final = 2048
+_LABEL: Final = "[a-z0-9-]{1,63}"
+_PLAIN_HOST: Final = re.compile(rf"(?=[a-z]){_LABEL}(\.{_LABEL})*\.?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +77,12 @@ def read_config() -> EmbedConfig:
     """What the environment says now.
 
     Raises:
-        ConfigError: the provider is unknown, or has no usable address.
+        ConfigError: the provider is unknown, or has no usable address, key or cache file.
     """
     provider = _provider()
     if provider is Provider.MOCK:
         return EmbedConfig(provider, MOCK_MODEL)
-    base_url = _checked_url(_base_url(provider))
+    base_url = _checked_url(*_base_url(provider))
     key, key_name = _key(provider, base_url)
     return EmbedConfig(
         provider,
@@ -101,13 +112,20 @@ def _provider() -> Provider:
     return Provider.GEMINI
 
 
-def _base_url(provider: Provider) -> str:
-    url = settings.EMBED_BASE_URL.read()
+def _base_url(provider: Provider) -> tuple[str, str]:
+    """The address, and the variable to name if it cannot be used."""
+    is_gemini = provider is Provider.GEMINI
+    weaker = settings.GEMINI_BASE_URL if is_gemini else settings.OPENAI_BASE_URL
+    for setting in (settings.EMBED_BASE_URL, weaker):
+        url = setting.read()
+        if url is not None:
+            return url, setting.name
+    return _usual_url(provider), settings.EMBED_BASE_URL.name
+
+
+def _usual_url(provider: Provider) -> str:
     if provider is Provider.GEMINI:
-        return url or settings.GEMINI_BASE_URL.read() or _GEMINI_URL
-    url = url or settings.OPENAI_BASE_URL.read()
-    if url is not None:
-        return url
+        return _GEMINI_URL
     if provider is Provider.OPENAI:
         return _OPENAI_URL
     if settings.OPENROUTER_API_KEY.read() is not None:
@@ -119,26 +137,64 @@ def _base_url(provider: Provider) -> str:
     )
 
 
-def _checked_url(url: str) -> str:
+def _checked_url(url: str, name: str) -> str:
+    # The parser would drop some control characters, so they are looked for first.
+    if len(url) > _LONGEST_URL or not url.isprintable() or not _is_address(url):
+        shown = re.sub("//.*@", "//***@", url)[:_LONGEST_URL]
+        raise ConfigError(
+            f"{name}: expected an http or https address of the provider, found {shown!r}"
+        )
+    return url.rstrip("/")
+
+
+def _is_address(url: str) -> bool:
     try:
         parts = urlsplit(url)
-        is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # a port that is no number
-        is_usable = False
-    if not is_usable:
-        raise ConfigError(f"expected an http or https address of the provider, found {url!r}")
-    return url.rstrip("/")
+        is_http = parts.scheme in ("http", "https") and parts.port != 0
+        host = parts.hostname or ""
+    except ValueError:  # a port that is no number, a bracket that does not close
+        return False
+    if not is_http or not host:
+        return False
+    return bool(_PLAIN_HOST.fullmatch(host)) or _is_ip(host) or _is_encodable_host(url)
+
+
+def _is_ip(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_encodable_host(url: str) -> bool:
+    """Whether the client, and then the resolver, can spell a host that is not a plain one."""
+    import httpx2  # here because few hosts need it, and it loads slowly
+
+    try:
+        httpx2.URL(url).raw_host.decode("ascii").encode("idna")
+    except (httpx2.InvalidURL, UnicodeError):
+        return False
+    return True
 
 
 def _key(provider: Provider, base_url: str) -> tuple[str | None, str | None]:
     """The key, and the variable to name when it is missing: no service gets another's key."""
     if provider is Provider.GEMINI:
-        return settings.GEMINI_API_KEY.read(), settings.GEMINI_API_KEY.name
+        return _read_key(settings.GEMINI_API_KEY), settings.GEMINI_API_KEY.name
     if provider is Provider.OPENAI:
-        return settings.OPENAI_API_KEY.read(), settings.OPENAI_API_KEY.name
+        return _read_key(settings.OPENAI_API_KEY), settings.OPENAI_API_KEY.name
     if _is_openrouter(base_url):
-        return settings.OPENROUTER_API_KEY.read(), settings.OPENROUTER_API_KEY.name
-    return settings.OPENAI_API_KEY.read() or settings.OPENROUTER_API_KEY.read(), None
+        return _read_key(settings.OPENROUTER_API_KEY), settings.OPENROUTER_API_KEY.name
+    return _read_key(settings.OPENAI_API_KEY) or _read_key(settings.OPENROUTER_API_KEY), None
+
+
+def _read_key(setting: Setting[str | None]) -> str | None:
+    key = setting.read()
+    # No header can carry another, and the client's own words about it would show the key.
+    if key is not None and not (key.isascii() and key.isprintable()):
+        raise ConfigError(f"{setting.name}: expected printable ASCII characters, found others")
+    return key
 
 
 def _usual_model(provider: Provider, base_url: str) -> str:
@@ -167,7 +223,24 @@ def _patience() -> Patience:
 def _cache_file() -> Path | None:
     named = settings.EMBED_CACHE.read()
     if named is None:
-        home = settings.XDG_CACHE_HOME.read()
-        directory = Path.home() / ".cache" if home is None else Path(home)
-        return directory / "omnigraph" / "embeddings.sqlite"
-    return None if named.lower() == "off" else Path(named).expanduser()
+        directory = _cache_directory()
+        return None if directory is None else directory / "omnigraph" / "embeddings.sqlite"
+    if named.lower() == "off":
+        return None
+    try:
+        return Path(named).expanduser()
+    except RuntimeError as problem:
+        message = f"{settings.EMBED_CACHE.name}={named!r}: expected a file, found no such home"
+        raise ConfigError(message) from problem
+
+
+def _cache_directory() -> Path | None:
+    """Of the user; None if there is no home, as nobody asked for a file in it."""
+    named = settings.XDG_CACHE_HOME.read()
+    if named is not None:
+        return Path(named)
+    try:
+        return Path.home() / ".cache"
+    except RuntimeError:
+        _log.warning("vectors are not cached: there is no home directory")
+        return None

@@ -5,11 +5,15 @@ The whole input is checked before anything is asked for; the output appears whol
 
 from __future__ import annotations
 
+import os
+import secrets
+import shutil
 from codecs import BOM_UTF8
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import islice
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
 from omnigraph_core.embedding.client import Task
@@ -26,7 +30,6 @@ from omnigraph_core.violations import Rule, Violation, Violations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
 
     from omnigraph_core.embedding.embedder import Embedder
     from omnigraph_core.embedding.spec import EmbedSpec, TypeSpec
@@ -109,13 +112,14 @@ class EmbedSummary:
 def embed_file(
     job: EmbedJob, embedder: Embedder, *, on_done: Callable[[int, int], None] | None = None
 ) -> EmbedSummary:
-    """Write the output; an existing one is replaced.
+    """Write the output; an existing one, which may be the input, is replaced.
 
     Args:
         on_done: told how many more rows are embedded, and of how many in all.
 
     Raises:
-        RecordError: lines of the input are malformed; lists them. Nothing was asked for.
+        RecordError: lines of the input are malformed; lists them. Nothing was asked for. Or the
+            input has changed meanwhile. The output is as it was.
         ConfigError: the files or flags cannot be used, or the provider's settings.
         EmbeddingError: the provider failed. The output is as it was.
     """
@@ -130,9 +134,9 @@ def embed_file(
             on_done(count, tally.changed)
 
     with _written_whole(job.output) as output:
-        for window in _windows(_rows(job.input)):
+        for window in _windows(_rows(job, tally)):
             lines = _cleaned(job, window) if is_clean else _embedded(job, window, embedder, report)
-            output.writelines(f"{line}\n".encode() for line in lines)
+            output.writelines(f"{line}\n".encode(errors="surrogateescape") for line in lines)
     return EmbedSummary(
         input=str(job.input),
         output=str(job.output),
@@ -152,26 +156,41 @@ class _Tally:
     selected: int = 0
     changed: int = 0
 
+    def add(self, job: EmbedJob, row: SeedRow) -> None:
+        self.rows += not row.is_comment
+        self.selected += job.selects(row)
+        self.changed += job.target_type(row) is not None
+
 
 def _tally(job: EmbedJob) -> _Tally:
     """What the run will do, once every line is known to be good."""
     tally = _Tally()
     violations = Violations()
-    for number, row in _numbered(job.input):
-        problem = row if isinstance(row, Violation) else _problem(job, row)
-        if problem is not None:
-            violations.add(replace(problem, file=str(job.input), line=number))
-        if isinstance(row, SeedRow):
-            tally.rows += 1
-            tally.selected += job.selects(row)
-            tally.changed += job.target_type(row) is not None
+    for row in _checked(job):
+        if isinstance(row, Violation):
+            violations.add(row)
+        else:
+            tally.add(job, row)
     _refuse(violations)
     return tally
 
 
+def _checked(job: EmbedJob) -> Iterator[SeedRow | Violation]:
+    """Every line that is not blank, as a row that can be written or as what is wrong with it."""
+    for number, row in _numbered(job.input):
+        problem = row if isinstance(row, Violation) else _problem(job, row)
+        yield row if problem is None else replace(problem, file=str(job.input), line=number)
+
+
 def _problem(job: EmbedJob, row: SeedRow) -> Violation | None:
-    spec = None if job.is_clean else job.target_type(row)
-    if spec is None or is_encodable(source_text(row, spec)):
+    spec = job.target_type(row)
+    if spec is None:
+        return None
+    name = row.repeated
+    if name is not None:
+        message = f"member `{name}` is given twice"
+        return Violation(Rule.RECORD, message, type_name=row.type_name, property=name)
+    if job.is_clean or is_encodable(source_text(row, spec)):
         return None
     message = "expected text, found half of a surrogate pair"
     return Violation(Rule.VALUE, message, type_name=row.type_name)
@@ -237,15 +256,28 @@ def _windows(rows: Iterator[SeedRow]) -> Iterator[list[SeedRow]]:
         yield window
 
 
-def _rows(path: Path) -> Iterator[SeedRow]:
-    for number, row in _numbered(path):
-        if isinstance(row, Violation):  # the file has changed since it was checked
-            raise RecordError(replace(row, file=str(path), line=number).render(), line=number)
+def _rows(job: EmbedJob, expected: _Tally) -> Iterator[SeedRow]:
+    """The rows once more, if they are still those that were counted."""
+    found = _Tally()
+    for row in _checked(job):
+        if isinstance(row, Violation):
+            raise _changed_meanwhile(job, row.render(), row.line)
+        found.add(job, row)
         yield row
+    if found != expected:
+        counts = [f"{tally.rows} rows, {tally.changed} to change" for tally in (expected, found)]
+        raise _changed_meanwhile(job, f"expected {counts[0]}, found {counts[1]}")
+
+
+def _changed_meanwhile(job: EmbedJob, what: str, line: int | None = None) -> RecordError:
+    message = f"{job.input} has changed while it was read: {what}"
+    return RecordError(message, hint="nothing was written", line=line)
 
 
 def _numbered(path: Path) -> Iterator[tuple[int, SeedRow | Violation]]:
     """Every line that is not blank, with its number."""
+    if path.exists() and not path.is_file():
+        raise ConfigError(f"cannot read {path}: expected a file, which can be read twice")
     try:
         with path.open("rb") as lines:
             for number, line in enumerate(lines, start=1):
@@ -259,14 +291,27 @@ def _numbered(path: Path) -> Iterator[tuple[int, SeedRow | Violation]]:
 @contextmanager
 def _written_whole(path: Path) -> Iterator[IO[bytes]]:
     """A file beside the output that takes its place at the end, or is gone."""
-    draft = path.with_name(f"{path.name}.tmp")
+    target = Path(os.path.realpath(path))  # a link stays one
+    # No other run has this name, and no file there is: it might be the input.
+    draft = target.with_name(f".embed-{secrets.token_hex(8)}.tmp")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with draft.open("wb") as output:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if target.exists() and not target.is_file():
+            raise ConfigError(f"cannot write {path}: expected a file")
+        with draft.open("xb") as output, _removed(draft):
+            if target.exists():
+                shutil.copymode(target, draft)
             yield output
-        draft.replace(path)
+            output.close()
+            draft.replace(target)
     except OSError as problem:
         raise ConfigError(f"cannot write {path}: {problem.strerror}") from problem
+
+
+@contextmanager
+def _removed(draft: Path) -> Iterator[None]:
+    try:
+        yield
     finally:
         with suppress(OSError):
             draft.unlink(missing_ok=True)

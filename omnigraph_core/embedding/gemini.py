@@ -55,6 +55,8 @@ class GeminiClient:
             return Failure(f"no answer within {timeout:g} s", is_retryable=True)
         except self._http.RequestError as problem:
             return Failure(f"no connection: {problem}", is_retryable=True)
+        except (self._http.InvalidURL, UnicodeError) as problem:
+            return Failure(f"the request cannot be written: {problem}")
         if not answer.is_success:
             return status_failure(answer.status_code, answer.headers, answer.content)
         return read_json(answer.content)

@@ -65,6 +65,8 @@ class OpenAIClient:
         except self._openai.APIStatusError as problem:
             answer = problem.response
             return status_failure(answer.status_code, answer.headers, answer.content)
+        except (httpx2.InvalidURL, UnicodeError) as problem:  # also where a redirection leads
+            return Failure(f"the request cannot be written: {problem}")
 
 
 def _in_order(document: object) -> list[object] | Failure:

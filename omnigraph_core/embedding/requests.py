@@ -43,7 +43,7 @@ class Requests:
         """Positions of texts and their vectors, as they become known.
 
         Raises:
-            ConfigError: a request is needed and the key is missing.
+            ConfigError: a request is needed, and the key is missing or no client can be made.
             EmbeddingError: the provider failed.
         """
         missing = set(range(len(texts)))
@@ -104,9 +104,21 @@ class Requests:
             )
         with self._lock:
             if self._client is None:
-                is_gemini = config.provider is Provider.GEMINI
-                self._client = GeminiClient(config) if is_gemini else OpenAIClient(config)
+                self._client = _client(config)
             return self._client
+
+
+def _client(config: EmbedConfig) -> Client:
+    import httpx2  # here because most commands embed nothing
+
+    try:
+        return GeminiClient(config) if config.provider is Provider.GEMINI else OpenAIClient(config)
+    except (httpx2.InvalidURL, ImportError, OSError, ValueError) as problem:
+        # What the client says may hold the password of a proxy.
+        raise ConfigError(
+            "the proxy or the certificates that the environment names cannot be used",
+            hint="check HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and SSL_CERT_FILE",
+        ) from problem
 
 
 def _batches(texts: Sequence[str], positions: Sequence[int], size: int) -> Iterator[list[int]]:

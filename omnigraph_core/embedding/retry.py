@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 _MAX_DOUBLINGS = 10
 
+_SHORTEST_SECRET = 4
+"""Characters; a shorter key protects nothing, and would be found inside other words."""
+
 
 def ask_patiently(
     client: Client, texts: Sequence[str], ask: Ask, config: EmbedConfig, stop: threading.Event
@@ -67,10 +70,16 @@ def _is_too_late(begun: float, wait: float, patience: Patience) -> bool:
 
 
 def _error(failure: Failure, attempt: int, ask: Ask, config: EmbedConfig) -> EmbeddingError:
-    message = failure.message if config.key is None else failure.message.replace(config.key, "***")
+    message = _masked(failure.message, config.key)
     tries = f" (attempt {attempt} of {config.patience.attempts})" if failure.is_retryable else ""
     return EmbeddingError(
         f"{config.provider} failed to embed with {ask.model}{tries}: {message}",
         hint=f"check {config.key_name}" if failure.is_denied and config.key_name else None,
         retryable=failure.is_retryable,
     )
+
+
+def _masked(message: str, key: str | None) -> str:
+    if key is None or len(key) < _SHORTEST_SECRET:
+        return message
+    return message.replace(key, "***")

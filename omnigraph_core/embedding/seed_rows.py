@@ -8,13 +8,21 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from omnigraph_core.errors import ConfigError
 from omnigraph_core.violations import Rule, Violation
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from omnigraph_core.embedding.spec import TypeSpec
+
+_BLANKS: Final = b" \t\r\n\x0b\x0c"
+
+_DEEPEST: Final = 200
+"""Levels of a line; what can be read may still be too deep to be written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +32,9 @@ class SeedRow:
     text: str
     members: dict[str, object]
     type_name: str | None = None
+    repeated: str | None = None
+    """A member given more than once, which the line would lose if it were written anew."""
+    is_comment: bool = False
 
     @property
     def data(self) -> dict[str, object]:
@@ -69,13 +80,24 @@ def parse_selector(text: str) -> Selector:
 
 def parse_row(line: bytes) -> SeedRow | Violation | None:
     """The row of a line; None if it is blank."""
+    if line.lstrip(_BLANKS).startswith(b"//"):
+        # Nobody reads what a comment says, so it may be in any encoding.
+        return SeedRow(line.decode(errors="surrogateescape").rstrip("\r\n"), {}, is_comment=True)
+    repeated: list[str] = []
     try:
         text = line.decode().strip()
         if not text:
             return None
-        members = json.loads(text, parse_float=_finite, parse_constant=_finite)
+        members = json.loads(
+            text,
+            parse_float=_finite,
+            parse_constant=_finite,
+            object_pairs_hook=partial(_object, repeated),
+        )
     except (ValueError, RecursionError) as problem:
         return Violation(Rule.JSON, f"invalid JSON: {problem}")
+    if _is_deep(text, members):
+        return Violation(Rule.JSON, "invalid JSON: nested too deeply")
     if not isinstance(members, dict):
         return Violation(Rule.RECORD, f"expected a JSON object, found {_shown(members)}")
     type_name = members.get("type")
@@ -85,7 +107,7 @@ def parse_row(line: bytes) -> SeedRow | Violation | None:
         found = _shown(members.get("data"))
         message = f"expected an object `data`, found {found}"
         return Violation(Rule.RECORD, message, type_name=type_name)
-    return SeedRow(text, members, type_name)
+    return SeedRow(text, members, type_name, next(iter(repeated), None))
 
 
 def source_text(row: SeedRow, spec: TypeSpec) -> str:
@@ -122,6 +144,30 @@ def is_encodable(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def _object(repeated: list[str], pairs: list[tuple[str, object]]) -> dict[str, object]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        names = [name for name, _ in pairs]
+        repeated.extend(name for name in members if names.count(name) > 1)
+    return members
+
+
+def _is_deep(text: str, value: object) -> bool:
+    if text.count("[") + text.count("{") <= _DEEPEST:  # so that most lines are not walked through
+        return False
+    level, depth = [value], 0
+    while level and depth <= _DEEPEST:
+        level = [member for container in level for member in _inside(container)]
+        depth += 1
+    return bool(level)
+
+
+def _inside(value: object) -> Iterable[object]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def _finite(text: str) -> float:

@@ -6,8 +6,10 @@ A document that is wrong is refused once, with everything that is wrong with it.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from reprlib import repr as shortened
 from typing import TYPE_CHECKING, Final
 
 from omnigraph_core.errors import ConfigError
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _EMBEDDED_SEED: Final = "./build/seed.embedded.jsonl"
+
+_TRIPPED: Final = (ValueError, LookupError, AttributeError, RecursionError)
+"""What the YAML library lets through over a day 99, a `!!bool` of other words, or deep nesting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +56,7 @@ def load_spec(path: Path) -> EmbedSpec:
     """
     try:
         document = json.loads(_read(path))
-    except ValueError as problem:
+    except (ValueError, RecursionError) as problem:
         raise ConfigError(f"{path}: expected JSON: {problem}") from problem
     problems: list[str] = []
     spec = _spec(document, "spec", problems)
@@ -70,7 +75,7 @@ def load_seed(path: Path) -> Seed:
 
     try:
         document = yaml.safe_load(_read(path))
-    except yaml.YAMLError as problem:
+    except (yaml.YAMLError, *_TRIPPED) as problem:
         raise ConfigError(f"{path}: expected YAML: {problem}") from problem
     problems: list[str] = []
     manifest = _members(document, "manifest", problems)
@@ -105,10 +110,17 @@ def _path(
     section, name = place
     members = manifest.get(section)
     text = members.get(name) if isinstance(members, Mapping) else None
-    if text is None or (isinstance(text, str) and text.strip()):
+    if text is None or (isinstance(text, str) and _is_path(text)):
         return text
-    problems.append(f"expected a path in {section}.{name}, found {text!r}")
+    problems.append(f"expected a path in {section}.{name}, found {shortened(text)}")
     return None
+
+
+def _is_path(text: str) -> bool:
+    try:
+        return bool(text.strip()) and b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return False
 
 
 def _spec(document: object, name: str, problems: list[str]) -> EmbedSpec | None:
@@ -118,10 +130,12 @@ def _spec(document: object, name: str, problems: list[str]) -> EmbedSpec | None:
         return None
     dimension = members.get("dimension")
     if type(dimension) is not int or dimension < 1:
-        problems.append(f"{name}.dimension: expected a number above zero, found {dimension!r}")
+        problems.append(
+            f"{name}.dimension: expected a number above zero, found {shortened(dimension)}"
+        )
     model = members.get("model")
     if model is not None and not _is_name(model):
-        problems.append(f"{name}.model: expected a name, found {model!r}")
+        problems.append(f"{name}.model: expected a name, found {shortened(model)}")
     types = {
         str(type_name): _type(value, f"{name}.types.{type_name}", problems)
         for type_name, value in _members(members.get("types"), f"{name}.types", problems).items()
@@ -139,16 +153,16 @@ def _type(document: object, name: str, problems: list[str]) -> TypeSpec:
     target, fields = members.get("target"), members.get("fields")
     names = fields if isinstance(fields, list) else []
     if not _is_name(target):
-        problems.append(f"{name}.target: expected a name, found {target!r}")
+        problems.append(f"{name}.target: expected a name, found {shortened(target)}")
     if not names or not all(map(_is_name, names)):
-        problems.append(f"{name}.fields: expected a list of names, found {fields!r}")
+        problems.append(f"{name}.fields: expected a list of names, found {shortened(fields)}")
     return TypeSpec(str(target), tuple(str(field) for field in names))
 
 
 def _members(document: object, name: str, problems: list[str]) -> Mapping[str, object]:
     if isinstance(document, Mapping):
         return document
-    problems.append(f"{name}: expected an object, found {document!r}")
+    problems.append(f"{name}: expected an object, found {shortened(document)}")
     return {}
 
 

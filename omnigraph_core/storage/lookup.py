@@ -6,7 +6,6 @@ that are wanted are read for the rows that are found, not for those that are pas
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -32,8 +31,13 @@ MAX_INDEXED_KEYS: Final = 2_000
 _MAX_TAKEN_SHARE: Final = 0.25
 """Of the rows of a table: beyond it, reading all of them in order beats picking these out."""
 
-_PORTION_BYTES: Final = 64 << 20
-"""Of blobs that are in memory at a time while rows are read one after another, or one blob."""
+PORTION_BYTES: Final = 64 << 20
+"""Of rows that are in memory at a time while they are read one after another, or one row."""
+
+_FIRST_ROWS: Final = 16
+_MOST_ROWS: Final = 2**20
+_GROWTH: Final = 4
+"""By which more rows are picked out at once, for as long as they turn out to be small."""
 
 _KEY_ROWS: Final = 65_536
 """Rows of a batch while only one column of keys is read."""
@@ -99,6 +103,47 @@ def take_rows(
     return _assembled(table, known, names)
 
 
+def iter_taken(
+    table: Table,
+    addresses: pa.Array | pa.ChunkedArray,
+    columns: Sequence[str] | None = None,
+    *,
+    portion_bytes: int = PORTION_BYTES,
+) -> Iterator[pa.Table]:
+    """The rows at these addresses in the order given, as many at a time as fit the bytes, or one.
+
+    How large blobs are is known before they are read; of other columns the rows read so far tell.
+    """
+    names = list(table.schema.names if columns is None else columns)
+    waiting: list[pa.Table] = []
+    held = 0
+    for rows, byte_count in _described(table, addresses, names, portion_bytes):
+        if waiting and held + byte_count > portion_bytes:
+            yield _assembled(table, [pa.concat_tables(waiting)], names)
+            waiting, held = [], 0
+        waiting.append(rows)
+        held += byte_count
+    if waiting:
+        yield _assembled(table, [pa.concat_tables(waiting)], names)
+
+
+def spans(
+    sizes: np.ndarray, byte_count: int, *, most_rows: int = _MOST_ROWS
+) -> Iterator[tuple[int, int]]:
+    """Where rows of these sizes are to be cut, as starts and ends, for none to be larger.
+
+    >>> list(spans(np.array([3, 3, 3, 9, 0, 1]), 7))
+    [(0, 2), (2, 3), (3, 4), (4, 6)]
+    """
+    ends = np.cumsum(sizes)
+    start, passed = 0, 0
+    while start < len(ends):
+        fitting = int(np.searchsorted(ends, passed + byte_count, side="right"))
+        end = max(start + 1, min(fitting, start + most_rows))
+        yield start, end
+        start, passed = end, int(ends[end - 1])
+
+
 def iter_rows(
     table: Table, columns: Sequence[str] | None = None, *, batch_rows: int = 8192
 ) -> Iterator[pa.RecordBatch]:
@@ -112,9 +157,35 @@ def iter_rows(
             columns=names, with_row_address=True, batch_size=batch_rows
         )
         for batch in described.to_batches():
-            for portion in _portions(batch, table.blobs_of(names)):
-                rows = _assembled(table, [pa.Table.from_batches([portion])], names)
+            known = pa.Table.from_batches([batch])
+            for start, end in spans(_blob_sizes(table, known), PORTION_BYTES):
+                rows = _assembled(table, [known.slice(start, end - start)], names)
                 yield from rows.combine_chunks().to_batches()
+
+
+def _described(
+    table: Table, addresses: pa.Array | pa.ChunkedArray, columns: Sequence[str], byte_count: int
+) -> Iterator[tuple[pa.Table, int]]:
+    """The rows without bytes of their blobs, and how large they are with them."""
+    start, size = 0, _FIRST_ROWS
+    while start < len(addresses):
+        chosen = addresses.slice(start, size)
+        rows = _taken(table, chosen, columns)
+        width = rows.nbytes // len(chosen)
+        sizes = _blob_sizes(table, rows) + width
+        rows = rows.append_column(ADDRESS, chosen)
+        for begin, end in spans(sizes, byte_count):
+            yield rows.slice(begin, end - begin), int(sizes[begin:end].sum())
+        start += size
+        size = max(1, min(_MOST_ROWS, size * _GROWTH, byte_count // max(width, 1)))
+
+
+def _blob_sizes(table: Table, rows: pa.Table) -> np.ndarray:
+    """How many bytes the blobs of each row have, of rows that have descriptions of them."""
+    sizes = np.zeros(rows.num_rows, np.int64)
+    for name in table.blobs_of(rows.column_names):
+        sizes += pc.struct_field(rows.column(name), "size").fill_null(0).to_numpy().astype(np.int64)
+    return sizes
 
 
 def _distinct(values: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -251,14 +322,3 @@ def _blobs_at(table: Table, column: str, addresses: pa.Array | pa.ChunkedArray) 
     with translated("reading blobs", table.uri):
         read = table.dataset.read_blobs(column, addresses=wanted, preserve_order=True)
     return pa.array([content for _, content in read], PLAIN)
-
-
-def _portions(batch: pa.RecordBatch, blobs: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """The rows of a batch, as many together as their blobs allow."""
-    sizes = np.zeros(batch.num_rows, np.uint64)
-    for name in blobs:
-        sizes += pc.struct_field(batch.column(name), "size").fill_null(0).to_numpy()
-    portions = np.cumsum(sizes) // _PORTION_BYTES
-    starts = [0, *(np.flatnonzero(np.diff(portions)) + 1).tolist(), batch.num_rows]
-    for start, end in itertools.pairwise(starts):
-        yield batch.slice(start, end - start)

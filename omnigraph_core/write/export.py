@@ -1,7 +1,7 @@
 """Export: tables of one snapshot come in, JSONL that loads them again goes out in chunks.
 
 Rows come by id in code point order, so two exports of one snapshot are equal byte for byte. Memory
-is bounded by the ids of one table and a batch of its rows.
+is bounded by the ids of one table and a few megabytes of its rows, or one row if it is larger.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from omnigraph_core.diagnostics import did_you_mean
 from omnigraph_core.errors import ConfigError, DataError
 from omnigraph_core.schema.arrow import uri_column
 from omnigraph_core.schema.catalog import EDGE_IMPLICIT, NODE_IMPLICIT, EdgeType
-from omnigraph_core.storage.lookup import ADDRESS, find_where, iter_rows, take_rows
+from omnigraph_core.storage.lookup import ADDRESS, find_where, iter_rows, iter_taken
 from omnigraph_core.types import Scalar
 from omnigraph_core.write.json_rows import is_printable, row_lines
 
@@ -27,13 +27,10 @@ if TYPE_CHECKING:
     from omnigraph_core.write.batches import GraphType
 
 BATCH_ROWS: Final = 8192
-_FIRST_ROWS: Final = 16
-_GROWTH: Final = 4
 _BATCH_BYTES: Final = 8 * 2**20
 _WINDOW_BYTES: Final = 32 * 2**20
-_WINDOW_ROWS: Final = 2**20
-_BLOB_ROWS: Final = 64
-"""Rows at once where there are blobs: one small blob says nothing about the next."""
+"""Rows that were not written by id are picked from all over the table: the fewer times the better.
+"""
 
 _DATES: Final = frozenset({Scalar.DATE, Scalar.DATETIME})
 _LIMITED: Final = _DATES | {Scalar.F32, Scalar.F64, Scalar.VECTOR}
@@ -98,8 +95,13 @@ def exported_columns(type: GraphType) -> tuple[str, ...]:
 def iter_by_id(
     table: Table, columns: Sequence[str], *, batch_rows: int = BATCH_ROWS
 ) -> Iterator[pa.Table]:
-    """All rows by id, as many at a time as fit a few megabytes, `batch_rows` at most."""
-    for rows in _windows(table, columns):
+    """All rows by id, as many at a time as fit a few megabytes, `batch_rows` at most.
+
+    A row whose blobs are larger than that comes alone.
+    """
+    # One small blob says nothing about the next: rows that have any cannot be cut by the average.
+    window = _BATCH_BYTES if table.blobs_of(columns) else _WINDOW_BYTES
+    for rows in iter_taken(table, _addresses_by_id(table), columns, portion_bytes=window):
         size = min(batch_rows, _fitting(rows, _BATCH_BYTES))
         for start in range(0, rows.num_rows, size):
             yield rows.slice(start, size)
@@ -139,23 +141,6 @@ def _unprintable(type: GraphType, name: str, batch: pa.RecordBatch) -> DataError
         table=type.name,
         property=name,
     )
-
-
-def _windows(table: Table, columns: Sequence[str]) -> Iterator[pa.Table]:
-    """All rows by id, as many at a time as may be in memory.
-
-    Rows that were not written by id are picked from all over the table: the fewer times the better.
-    """
-    kinds = (table.schema.field(name).type for name in columns)
-    has_blobs = any(pa.types.is_large_binary(kind) for kind in kinds)
-    most = _BLOB_ROWS if has_blobs else _WINDOW_ROWS
-    addresses = _addresses_by_id(table)
-    start, size = 0, _FIRST_ROWS
-    while start < len(addresses):
-        rows = take_rows(table, addresses.slice(start, size), columns)
-        yield rows
-        start += size
-        size = min(most, size * _GROWTH, _fitting(rows, _WINDOW_BYTES))
 
 
 def _addresses_by_id(table: Table) -> pa.Array:

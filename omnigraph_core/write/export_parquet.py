@@ -89,14 +89,15 @@ def _write_groups(groups: Iterable[pa.Table], schema: pa.Schema, path: Path) -> 
 
 
 def _groups(batches: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Batches put together until they are worth a row group."""
+    """Batches put together for as long as they fit a row group."""
     waiting: list[pa.Table] = []
     for batch in batches:
-        waiting.append(batch)
-        rows = sum(item.num_rows for item in waiting)
-        if rows >= _GROUP_ROWS or sum(item.nbytes for item in waiting) >= _GROUP_BYTES:
+        rows = sum(item.num_rows for item in (*waiting, batch))
+        byte_count = sum(item.nbytes for item in (*waiting, batch))
+        if waiting and (rows > _GROUP_ROWS or byte_count > _GROUP_BYTES):
             yield pa.concat_tables(waiting)
             waiting = []
+        waiting.append(batch)
     if waiting:
         yield pa.concat_tables(waiting)
 

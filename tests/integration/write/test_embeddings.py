@@ -180,6 +180,31 @@ def test_a_merge_of_a_new_text_makes_a_new_vector(graph: Omnigraph) -> None:
     assert topics(graph)["a"] == vector("gamma")
 
 
+def test_what_is_pending_does_not_stop_an_update(
+    served: Omnigraph, server: EmbeddingServer
+) -> None:
+    served.load(lines(article("a", body="alpha")), embed="off")
+    set_(served, "a", title="new")
+    assert (status(served), server.requests) == ((0, 1, 0), [])
+
+
+@pytest.mark.parametrize("mode", ["merge", "overwrite"])
+def test_the_same_text_keeps_its_vector(
+    served: Omnigraph, server: EmbeddingServer, mode: str
+) -> None:
+    given = lines(article("a", body="alpha"), article("b", body="beta"))
+    served.load(given)
+    before = topics(served)
+    server.requests.clear()
+    again = served.load(given, mode=mode, embed="off")
+    assert (again.vectors_made, again.vectors_pending) == (0, 0)
+    served.mutate('query q() { insert Article { slug: "a", body: "alpha" } }', embed="off")
+    assert (topics(served), server.requests) == (before, [])
+    served.load(lines(article("a", body="gamma"), article("b", body="beta")), mode=mode)
+    assert server.texts == ["gamma"]
+    assert status(served) == (2, 0, 0)
+
+
 # When the provider fails
 
 

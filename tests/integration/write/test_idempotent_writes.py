@@ -13,6 +13,7 @@ from omnigraph_core.errors import (
     ConfigError,
     ConflictError,
     ConstraintViolation,
+    ParameterError,
     PreconditionFailed,
 )
 from tests.support.loading import ids, lines, note, part, rows, small_graph, state
@@ -209,3 +210,30 @@ def test_another_parameter_is_another_request(graph: Omnigraph) -> None:
     assert rows(graph, "Part")["a"]["stock"] == 2, "it was done before, it is not done again"
     with pytest.raises(ConflictError, match="another request"):
         graph.mutate(query, {"stock": 3}, idempotency_key="k")
+
+
+def test_a_request_may_be_spelt_otherwise(graph: Omnigraph) -> None:
+    query = (
+        "query set($sku: String, $stock: I64, $code: String?) "
+        "{ update Part set { stock: $stock, code: $code } where sku = $sku }"
+    )
+    first = graph.mutate(query, {"sku": "a", "stock": 1}, idempotency_key="k", actor="ada")
+    other = {"stock": 1, "code": None, "sku": "a"}
+    again = graph.mutate(query, other, idempotency_key="k", actor="bob")
+    assert again == replace(first, is_repeat=True)
+    assert again.actor_id == "ada"
+
+
+def test_parameters_that_are_no_json(graph: Omnigraph) -> None:
+    circular: list[object] = []
+    circular.append(circular)
+    query = "query add($rank: I64) { insert Note { rank: $rank } }"
+    with pytest.raises(ParameterError):
+        graph.mutate(query, {"rank": circular}, idempotency_key="k")
+
+
+def test_bad_records_left_out_are_another_request(graph: Omnigraph) -> None:
+    given = lines(part("p"), part("q", stock=500))
+    graph.load(given, skip_bad=True, idempotency_key="k")
+    with pytest.raises(ConflictError, match="another request"):
+        graph.load(given, idempotency_key="k")

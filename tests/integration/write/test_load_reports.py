@@ -11,7 +11,9 @@ from omnigraph_core.errors import (
 )
 from omnigraph_core.violations import MAX_LISTED, Rule
 from tests.support.loading import (
+    bin_,
     bin_id,
+    edge,
     holds,
     needs,
     note,
@@ -32,6 +34,19 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Omnigraph:
 
 
 SOUTH = bin_id("south")
+
+
+def test_an_edge_of_a_record_that_cannot_be_read_is_no_second_mistake(graph: Omnigraph) -> None:
+    found = refused(
+        graph,
+        part("p", stock="many"),
+        bin_("east", row="one"),
+        holds("north", "p"),
+        holds("east", "nowhere"),
+        note("m", rank=None),
+        edge("Needs", "m", "p"),
+    )
+    assert places(found) == [("value", 1), ("value", 2), ("endpoint", 4), ("endpoint", 4)]
 
 
 def test_five_mistakes_are_five_violations(graph: Omnigraph) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from omnigraph_core.errors import ConfigError, DataError, EndpointNotFound
+from omnigraph_core.errors import ConfigError, DataError
 from tests.support.loading import (
     bin_id,
     edge,
@@ -179,15 +179,46 @@ def test_of_repeated_records_the_last_good_one_counts(graph: Omnigraph) -> None:
     assert rows(graph, "Note")["z"] == {"rank": 2}
 
 
-def test_what_no_record_is_to_blame_for_is_refused(graph: Omnigraph) -> None:
+def test_what_no_record_is_to_blame_for_is_refused(graph: Omnigraph, rejects: Path) -> None:
     before = state(graph)
-    with pytest.raises(EndpointNotFound) as caught:
-        graph.load(
-            lines(part("b", serial="X"), part("c", serial="X")), mode="overwrite", skip_bad=True
-        )
+    given = lines(part("b", serial="X"), part("c", serial="X"))
+    with pytest.raises(DataError) as caught:
+        graph.load(given, mode="overwrite", rejects=rejects, skip_bad=True)
     assert state(graph) == before
-    assert sorted(str(found.id) for found in caught.value.violations) == ["h1", "w1"]
-    assert caught.value.counts == {"orphan": 2}
+    lost = [found.id for found in caught.value.violations if found.rule == "orphan"]
+    assert sorted(map(str, lost)) == ["h1", "w1"]
+    assert caught.value.counts == {"orphan": 2, "unique": 1}
+    assert [entry["line"] for entry in rejected(rejects)] == [2]
+
+
+def test_an_overwrite_does_not_empty_a_table(graph: Omnigraph) -> None:
+    before = state(graph)
+    for bad in (note("m", rank=50), note("m", rank="high")):
+        with pytest.raises(DataError):
+            graph.load(lines(bad), mode="overwrite", skip_bad=True)
+    assert state(graph) == before
+
+
+def test_leaving_a_record_out_can_mend_what_it_broke(graph: Omnigraph) -> None:
+    """The edge would have moved away from its note, which needs one."""
+    graph.load(lines(note("m"), needs("m", "b", "w2")))
+    result = graph.load(lines(needs("n", "nowhere", "w2"), note("o")), skip_bad=True)
+    assert counts(result) == (1, 0, 1)
+    assert rows(graph, "Needs")["w2"] == {"from": "m", "to": "b"}
+
+
+def test_a_record_replaced_by_a_bad_one_counts(graph: Omnigraph) -> None:
+    given = lines(holds("south", "b", "e1"), holds("south", "nowhere", "e1"))
+    assert counts(graph.load(given, skip_bad=True)) == (0, 1, 1)
+    assert rows(graph, "Holds")["e1"]["to"] == "b"
+
+
+def test_the_reject_file_is_no_input(graph: Omnigraph, tmp_path: Path) -> None:
+    path = tmp_path / "in.jsonl"
+    path.write_bytes(lines(part("p", stock=500)))
+    with pytest.raises(ConfigError, match="is an input"):
+        graph.load(path, rejects=path)
+    assert path.read_bytes() == lines(part("p", stock=500))
 
 
 def test_nothing_good_is_nothing_to_commit(graph: Omnigraph) -> None:
