@@ -25,6 +25,7 @@ F32_OVERFLOW: Final = 2.0**128 - 2.0**103
 JS_SAFE_INTEGER: Final = 2**53 - 1
 _EPOCH_DATE: Final = dt.date(1970, 1, 1)
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_LARGEST_OFFSET: Final = dt.timedelta(hours=23, minutes=59)
 _DATE: Final = re.compile(r"(\d{4})-(\d\d)-(\d\d)", re.ASCII)
 _DATETIME: Final = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)"
@@ -69,6 +70,8 @@ def parse_datetime(text: str) -> dt.datetime:
     year, month, day, hour, minute, second, fraction, _, sign, off_hour, off_minute = found.groups()
     milliseconds = int((fraction or "0")[:3].ljust(3, "0"))
     offset = dt.timedelta(hours=int(off_hour or 0), minutes=int(off_minute or 0))
+    if offset > _LARGEST_OFFSET or int(off_minute or 0) > 59:
+        raise ValueProblem(f"no such datetime: {text!r} (offsets go up to 23:59)")
     try:
         local = dt.datetime(
             int(year), int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0),

@@ -38,8 +38,9 @@ _OPENAI_URL: Final = "https://api.openai.com/v1"
 _OPENROUTER_URL: Final = "https://openrouter.ai/api/v1"
 _OPENROUTER_HOST: Final = "openrouter.ai"
 _LONGEST_URL: Final = 2048
-_LABEL: Final = "[a-z0-9-]{1,63}"
-_PLAIN_HOST: Final = re.compile(rf"(?=[a-z]){_LABEL}(\.{_LABEL})*\.?")
+_MAX_SHOWN: Final = 200
+_PLAIN_HOST: Final = re.compile(r"(?=[a-z_])(?!.*xn--)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?")
+"""One that every client takes; those left out may be meant as an IP, or are encoded already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +141,7 @@ def _usual_url(provider: Provider) -> str:
 def _checked_url(url: str, name: str) -> str:
     # The parser would drop some control characters, so they are looked for first.
     if len(url) > _LONGEST_URL or not url.isprintable() or not _is_address(url):
-        shown = re.sub("//.*@", "//***@", url)[:_LONGEST_URL]
+        shown = _without_password(url)[:_MAX_SHOWN]
         raise ConfigError(
             f"{name}: expected an http or https address of the provider, found {shown!r}"
         )
@@ -159,6 +160,10 @@ def _is_address(url: str) -> bool:
     return bool(_PLAIN_HOST.fullmatch(host)) or _is_ip(host) or _is_encodable_host(url)
 
 
+def _without_password(url: str) -> str:
+    return re.sub(r"^(\w+://)?.*@", r"\1***@", url, flags=re.DOTALL)
+
+
 def _is_ip(host: str) -> bool:
     try:
         ipaddress.ip_address(host)
@@ -172,10 +177,12 @@ def _is_encodable_host(url: str) -> bool:
     import httpx2  # here because few hosts need it, and it loads slowly
 
     try:
-        httpx2.URL(url).raw_host.decode("ascii").encode("idna")
+        address = httpx2.URL(url)
+        spelled = address.raw_host.decode("ascii")
+        is_readable = bool(address.host and spelled.encode("idna"))
     except (httpx2.InvalidURL, UnicodeError):
         return False
-    return True
+    return is_readable and re.fullmatch("[a-z0-9._-]+", spelled) is not None
 
 
 def _key(provider: Provider, base_url: str) -> tuple[str | None, str | None]:

@@ -276,9 +276,9 @@ def _changed_meanwhile(job: EmbedJob, what: str, line: int | None = None) -> Rec
 
 def _numbered(path: Path) -> Iterator[tuple[int, SeedRow | Violation]]:
     """Every line that is not blank, with its number."""
-    if path.exists() and not path.is_file():
-        raise ConfigError(f"cannot read {path}: expected a file, which can be read twice")
     try:
+        if path.exists() and not path.is_file():
+            raise ConfigError(f"cannot read {path}: expected a file, which can be read twice")
         with path.open("rb") as lines:
             for number, line in enumerate(lines, start=1):
                 row = parse_row(line.removeprefix(BOM_UTF8) if number == 1 else line)
@@ -298,11 +298,12 @@ def _written_whole(path: Path) -> Iterator[IO[bytes]]:
         target.parent.mkdir(parents=True, exist_ok=True)
         if target.exists() and not target.is_file():
             raise ConfigError(f"cannot write {path}: expected a file")
-        with draft.open("xb") as output, _removed(draft):
-            if target.exists():
-                shutil.copymode(target, draft)
-            yield output
-            output.close()
+        output = draft.open("xb")
+        with _removed(draft):
+            with output:
+                if target.exists():
+                    shutil.copymode(target, draft)
+                yield output
             draft.replace(target)
     except OSError as problem:
         raise ConfigError(f"cannot write {path}: {problem.strerror}") from problem

@@ -150,7 +150,7 @@ def _object(repeated: list[str], pairs: list[tuple[str, object]]) -> dict[str, o
     members = dict(pairs)
     if len(members) < len(pairs):
         names = [name for name, _ in pairs]
-        repeated.extend(name for name in members if names.count(name) > 1)
+        repeated.extend(_short(name) for name in members if names.count(name) > 1)
     return members
 
 
@@ -178,5 +178,9 @@ def _finite(text: str) -> float:
 
 
 def _shown(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 40 else f"{text[:40]}…"
+    return _short(json.dumps(value, ensure_ascii=False))
+
+
+def _short(text: str) -> str:
+    clean = text.encode(errors="backslashreplace").decode()
+    return clean if len(clean) <= 40 else f"{clean[:40]}…"

@@ -6,11 +6,12 @@ Bytes are read when they are asked for and not before: a range of a large blob c
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING
+import operator
+from typing import TYPE_CHECKING, SupportsIndex
 
 import pyarrow as pa
 
-from omnigraph_core.errors import InvariantBroken
+from omnigraph_core.errors import ConfigError, InvariantBroken
 from omnigraph_core.storage.lookup import ADDRESS, find_rows
 from omnigraph_core.storage.translate import translated
 
@@ -39,6 +40,18 @@ def open_blob(table: Table, id: str, column: str) -> BlobReader | None:
     return None if file is None else BlobReader(file, f"{table.uri} (`{column}` of `{id}`)")
 
 
+def whole(number: SupportsIndex, what: str) -> int:
+    """A number of bytes as it was given.
+
+    Raises:
+        ConfigError: it is not a whole number.
+    """
+    try:
+        return operator.index(number)
+    except TypeError as problem:
+        raise ConfigError(f"the {what} is a whole number, not {number!r:.60}") from problem
+
+
 class BlobReader:
     """Bytes of a blob, in order from where the last read ended, or any range of them."""
 
@@ -50,20 +63,39 @@ class BlobReader:
         self.size = file.size()
 
     def read(self, count: int = -1) -> bytes:
-        """The next bytes, so many at most; all that are left without a count."""
+        """The next bytes, so many at most; all that are left without a count.
+
+        Raises:
+            ConfigError: the count is not a whole number.
+        """
+        count = whole(count, "count")
         with self._reading():
             return self._file.read(count)
 
     def read_range(self, offset: int, length: int) -> bytes:
-        """Bytes from an offset on, as many of the length as there are; moves nothing."""
+        """Bytes from an offset on, as many of the length as there are; moves nothing.
+
+        Raises:
+            ConfigError: one of them is negative, or not a whole number.
+        """
+        offset, length = whole(offset, "offset"), whole(length, "length")
+        if offset < 0 or length < 0:
+            raise ConfigError(f"no range begins at {offset} and has length {length}")
         left = max(0, min(length, self.size - offset))
         with self._reading():
             return self._file.read_range(offset, left) if left else b""
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go to where the next read begins; where that is, from the start."""
+        """Go to where the next read begins; where that is, from the start.
+
+        Raises:
+            ConfigError: that is before the start, or there is nothing to count from.
+        """
+        position = self._origin(whence) + whole(offset, "offset")
+        if position < 0:
+            raise ConfigError(f"cannot seek to the negative position {position}")
         with self._reading():
-            return self._file.seek(offset, whence)
+            return self._file.seek(position)
 
     def tell(self) -> int:
         return self._file.tell()
@@ -81,6 +113,13 @@ class BlobReader:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    def _origin(self, whence: int) -> int:
+        if whence == io.SEEK_CUR:
+            return self.tell()
+        if whence not in (io.SEEK_SET, io.SEEK_END):
+            raise ConfigError(f"expected a whence of 0, 1 or 2, found {whence!r}")
+        return self.size if whence == io.SEEK_END else 0
 
     def _reading(self) -> translated:
         return translated("reading a blob", self._where)

@@ -26,9 +26,14 @@ from omnigraph_core.write.json_values import read_value
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+_TEXT: Final = pa.utf8()
 _DAY: Final = 86_400_000
 _MOST_SECONDS: Final = 2**63 // 1000 - 1
 _PER_MILLISECOND: Final = {"us": 1_000, "ns": 1_000_000}
+
+
+class _NotUtf8(Exception):
+    """Some text is not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +87,10 @@ def _member(type: PropType) -> PropType:
 
 def convert(values: pa.Array, type: PropType) -> Converted:
     """The column of a property from an array that can hold it."""
-    plain = _plain(values, type)
+    try:
+        plain = _plain(values, type)
+    except _NotUtf8:
+        return convert_each(_plain(values, type, text=pa.binary()), type, _as_json)
     if type.is_blob and _is_bytes(plain.type):
         return Converted(plain, pa.nulls(len(plain), pa.utf8()))
     try:
@@ -113,7 +121,9 @@ def convert_each(
 
 
 def _as_json(value: object, type: PropType) -> object:
-    """A value as JSON would have given it."""
+    """A value as JSON would have given it; text may come as its bytes."""
+    if isinstance(value, bytes):
+        return _decoded(value)
     if isinstance(value, list):
         return [_as_json(item, _member(type)) for item in value]
     if isinstance(value, float):
@@ -125,21 +135,32 @@ def _as_json(value: object, type: PropType) -> object:
     return value
 
 
+def _decoded(text: bytes) -> str:
+    try:
+        return text.decode()
+    except UnicodeDecodeError as problem:
+        raise ValueProblem("not UTF-8") from problem
+
+
 def _is_exact(value: int, scalar: Scalar) -> bool:
     return float(np.float32(value)) == value if scalar is Scalar.F32 else float(value) == value
 
 
-def _plain(values: pa.Array, type: PropType) -> pa.Array:
-    """The values in the types that JSON values are read as."""
+def _plain(values: pa.Array, type: PropType, *, text: pa.DataType = _TEXT) -> pa.Array:
+    """The values in the types that JSON values are read as, text also as its bytes.
+
+    Raises:
+        _NotUtf8: there is text that is none.
+    """
     kind = values.type
     if kinds.is_null(kind):
         return pa.nulls(len(values), json_type(type, is_number=False))
     if kinds.is_dictionary(kind):
-        return _plain(values.dictionary_decode(), type)
+        return _plain(values.dictionary_decode(), type, text=text)
     if _is_list(kind):
-        return _plain_lists(values, type)
+        return _plain_lists(values, type, text)
     if _is_text(kind):
-        return values.cast(pa.utf8())
+        return _plain_texts(values, text)
     if _is_bytes(kind):
         return values.cast(pa.large_binary())
     if kinds.is_date(kind) or kinds.is_timestamp(kind):
@@ -147,13 +168,24 @@ def _plain(values: pa.Array, type: PropType) -> pa.Array:
     return values.cast(pa.float32()) if kinds.is_float16(kind) else values
 
 
-def _plain_lists(values: pa.Array, type: PropType) -> pa.Array:
+def _plain_lists(values: pa.Array, type: PropType, text: pa.DataType) -> pa.Array:
     # Built anew, not cast: a cast from list views leaves out the last offset.
     lengths = pc.fill_null(pc.list_value_length(values), 0).to_numpy(zero_copy_only=False)
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     mask = values.is_null() if values.null_count else None
-    members = _plain(values.flatten(), _member(type))
+    members = _plain(values.flatten(), _member(type), text=text)
     return pa.ListArray.from_arrays(pa.array(offsets), members, mask=mask)
+
+
+def _plain_texts(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    # Files say that text is UTF-8; neither reading nor casting makes sure of it.
+    texts = values.cast(kind)
+    if kind == _TEXT:
+        try:
+            texts.validate(full=True)
+        except pa.ArrowInvalid as problem:
+            raise _NotUtf8 from problem
+    return texts
 
 
 def _plain_times(values: pa.Array, type: PropType) -> pa.Array:

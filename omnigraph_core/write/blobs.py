@@ -14,7 +14,7 @@ import pyarrow as pa
 from omnigraph_core.diagnostics import did_you_mean
 from omnigraph_core.errors import ConfigError, NotFoundError
 from omnigraph_core.schema.arrow import uri_column
-from omnigraph_core.storage.blobs import open_blob
+from omnigraph_core.storage.blobs import open_blob, whole
 from omnigraph_core.storage.lookup import find_rows
 
 if TYPE_CHECKING:
@@ -37,12 +37,14 @@ class Blob:
         """The bytes, or some of them; None for a null.
 
         Raises:
-            ConfigError: they are kept elsewhere, or the range is negative.
+            ConfigError: they are kept elsewhere, or the range is negative or not of whole numbers.
         """
         if self.uri is not None:
             raise ConfigError(
                 f"the blob is kept at {self.uri}", hint="fetch it from there; it is not stored here"
             )
+        offset = whole(offset, "offset")
+        length = None if length is None else whole(length, "length")
         if offset < 0 or (length is not None and length < 0):
             raise ConfigError(f"no range begins at {offset} and has length {length}")
         if self.reader is None:

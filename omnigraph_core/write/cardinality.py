@@ -1,13 +1,14 @@
 """Cardinality: how many edges of a type leave each source that a write touches.
 
 Sources of new edges are counted, and where there is a minimum also those that lose an edge; sources
-that are gone themselves are not. Sources the write does not touch are never looked at.
+that are gone themselves are not, and those the write does not touch are never looked at. A row that
+is bad for another reason is not one too many, and nobody is short because of it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from omnigraph_core.write.view import CommittedView
 
 
+_NO_EDGES: Final = pa.table({"id": pa.array([], pa.utf8()), "src": pa.array([], pa.utf8())})
+
+
 @dataclass(frozen=True, slots=True)
 class _Counts:
     """Edges per source after the write; rows of the write by the number of their source."""
@@ -35,13 +39,14 @@ class _Counts:
     given: np.ndarray
     kept: np.ndarray
     total: np.ndarray
+    committed: pa.Table
+    """Edges of the sources as they are now."""
 
 
 def check_cardinality(
     edge: EdgeType,
     part: Part,
     nodes: Part | None,
-    missing: pa.Array,
     view: CommittedView,
     violations: Violations,
 ) -> None:
@@ -49,59 +54,86 @@ def check_cardinality(
 
     Args:
         nodes: what the write does to the table of the sources.
-        missing: sources of new edges that are not there, which is reported already.
     """
     limits = edge.cardinality
     if not limits.minimum and limits.maximum is None:
         return
-    counts = _count(part, limits, _sources(part, limits, nodes, missing, view), view)
-    too_many = np.zeros(len(counts.sources), dtype=bool)
+    counts = _count(part, limits, _sources(part, limits, nodes, view), view)
+    wrong = np.zeros(len(counts.sources), dtype=bool)
     if limits.maximum is not None:  # an edge less cannot be one too many
-        too_many = (counts.given > 0) & (counts.total > limits.maximum)
-        part.findings.mark(_beyond(counts, too_many, limits.maximum))
+        wrong = (counts.given > 0) & (counts.total > limits.maximum)
+        part.findings.mark(_beyond(counts, wrong, limits.maximum))
     too_few = counts.total < limits.minimum
-    part.findings.mark(_rows_of(counts, too_few))
-    _report(edge, part, counts, np.flatnonzero(too_many | too_few), violations)
+    # Sources with rows first: those rows are bad then, and do not take an edge from the others.
+    for candidates in (too_few & (counts.given > 0), too_few & (counts.given == 0)):
+        if candidates.any():
+            short = candidates & ~_is_open(part, counts)
+            part.findings.mark(_rows_of(counts, short))
+            wrong |= short
+    _report(edge, part, counts, np.flatnonzero(wrong), violations)
 
 
-def _sources(
-    part: Part, limits: Cardinality, nodes: Part | None, missing: pa.Array, view: CommittedView
-) -> pa.Array:
+def _sources(part: Part, limits: Cardinality, nodes: Part | None, view: CommittedView) -> pa.Array:
     """The sources to count, those of new edges first."""
-    chunks = chosen(part.rows.column("src"), ~part.repeats).chunks
+    counted = part.counted
+    chunks = chosen(part.rows.column("src"), counted).chunks
     if limits.minimum:
-        chunks = [*chunks, *_old_sources(part, view).chunks]
-    found = without(distinct(pa.chunked_array(chunks, pa.utf8())), missing)
+        chunks = [*chunks, *_old_sources(part, counted, view).chunks]
+    found = distinct(pa.chunked_array(chunks, pa.utf8()))
     if nodes is None:
         return found
     if nodes.delta.is_overwrite:
-        return found.filter(pc.is_in(found, value_set=nodes.ids))
-    return without(found, nodes.delta.deleted)
+        found = found.filter(pc.is_in(found, value_set=nodes.ids))
+    return without(without(found, nodes.delta.deleted), nodes.doubted)
 
 
-def _old_sources(part: Part, view: CommittedView) -> pa.ChunkedArray:
+def _old_sources(part: Part, counted: np.ndarray, view: CommittedView) -> pa.ChunkedArray:
     """Where the edges that the write replaces or deletes start."""
     if part.delta.is_overwrite:
         return view.scan(part.table_key, ("src",)).column("src")
-    if not len(part.touched):
+    ids = pa.chunked_array([*part.replaced_by(counted).chunks, part.delta.deleted], pa.utf8())
+    if not len(ids):
         return pa.chunked_array([], pa.utf8())
-    return view.rows(part.table_key, "id", part.touched, ("src",)).column("src")
+    return view.rows(part.table_key, "id", ids, ("src",)).column("src")
 
 
 def _count(part: Part, limits: Cardinality, sources: pa.Array, view: CommittedView) -> _Counts:
     source_of = positions(part.rows.column("src"), sources)
-    source_of[part.repeats] = -1
+    source_of[~part.counted] = -1
     given = np.bincount(source_of[source_of >= 0], minlength=len(sources))
     kept = np.zeros(len(sources), dtype=np.int64)
-    is_open = given < limits.minimum
+    committed = _NO_EDGES
+    is_asked = given < limits.minimum
     if limits.maximum is not None:
-        is_open |= given > 0
-    if is_open.any() and not part.delta.is_overwrite:
-        asked = sources.filter(pa.array(is_open))
+        is_asked |= given > 0
+    if is_asked.any() and not part.delta.is_overwrite:
+        asked = sources.filter(pa.array(is_asked))
         columns = ("id", "src") if len(part.touched) else ("src",)
-        found = part.staying(view.rows(part.table_key, "src", asked, columns))
-        kept = np.bincount(positions(found.column("src"), sources), minlength=len(sources))
-    return _Counts(sources, source_of, given, kept, given + kept)
+        committed = view.rows(part.table_key, "src", asked, columns)
+        staying = part.staying(committed).column("src")
+        kept = np.bincount(positions(staying, sources), minlength=len(sources))
+    return _Counts(sources, source_of, given, kept, given + kept, committed)
+
+
+def _is_open(part: Part, counts: _Counts) -> np.ndarray:
+    """Whether a source can have more edges than were counted.
+
+    It can if a row that is out starts there, or would take an edge away from there.
+    """
+    is_out = ~part.counted
+    is_open = np.zeros(len(counts.sources), dtype=bool)
+    if not is_out.any():
+        return is_open
+    started = chosen(part.rows.column("src"), is_out)
+    ids = part.replaced_by(is_out)
+    if len(ids) and counts.committed.num_rows:
+        taken = pc.is_in(counts.committed.column("id"), value_set=ids)
+        started = pa.chunked_array(
+            [*started.chunks, *counts.committed.column("src").filter(taken).chunks], pa.utf8()
+        )
+    numbers = positions(started, counts.sources)
+    is_open[numbers[numbers >= 0]] = True
+    return is_open
 
 
 def _rows_of(counts: _Counts, chosen: np.ndarray) -> np.ndarray:

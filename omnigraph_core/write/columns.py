@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 _EXACT_FLOATS: Final = 2**53
 _ZULU_LENGTHS: Final = (len("2026-01-31T10:00Z"), len("2026-01-31T10:00:00.123456789Z"))
-_ZONED: Final = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:?\d\d)$"
+_ZONED: Final = (
+    r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]([01]\d|2[0-3]):?[0-5]\d)$"
+)
 _LOCAL: Final = r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?)?$"
 _BELOW_MILLISECONDS: Final = r"(\.\d{3})\d+"
 

@@ -6,118 +6,100 @@ line, or a row of nothing but empty fields, is no row.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Iterator
-from typing import IO, TYPE_CHECKING, Final
+from typing import IO, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
-if TYPE_CHECKING:
-    from omnigraph_core.write.sources import Source
+from omnigraph_core.errors import RecordError
+from omnigraph_core.write.csv_blocks import RowBlock, fields_of, iter_row_blocks
 
-_BLOCK_BYTES: Final = 16 << 20
-OnRagged = Callable[[int, str, str], None]
-"""Told the line of a row with too many or too few fields, what is wrong with it, and its text."""
+OnBadRow: TypeAlias = Callable[[int, str, str], None]
+"""Told the line of a row that is none of the table's, what is wrong with it, and its text."""
+_Numbered: TypeAlias = tuple[pa.RecordBatch, np.ndarray]
+_AFTER_QUOTE: Final = "text after the closing quote of a field"
 
 
-def csv_header(source: Source) -> tuple[str, ...]:
-    """The names of the columns; none if the source is empty.
+def read_csv(
+    stream: IO[bytes], on_bad_row: OnBadRow
+) -> tuple[tuple[str, ...], Iterator[_Numbered]]:
+    """The names of the columns, none if there is nothing; batches of binary columns, and lines.
 
     Raises:
+        RecordError: a quoted field does not end, also while rows are read.
         UnicodeDecodeError: a name is not UTF-8.
     """
-    with (
-        source.open() as stream,
-        io.TextIOWrapper(stream, "utf-8-sig", "surrogateescape", newline="") as text,
-    ):
-        names = next(csv.reader(text), [])
-    return tuple(name.encode("utf-8", "surrogateescape").decode() for name in names)
+    blocks = iter_row_blocks(stream)
+    first = next(blocks, None)
+    if first is None or not first.text(0):
+        return (), iter(())
+    if first.odd[0]:
+        raise RecordError(f"{_AFTER_QUOTE}, in the names of the columns")
+    names = tuple(name.decode() for name in fields_of(first.text(0)))
+    return names, _batches(first, blocks, _Parser(names, on_bad_row))
 
 
-def csv_batches(
-    stream: IO[bytes], header: tuple[str, ...], on_ragged: OnRagged
-) -> Iterator[tuple[pa.RecordBatch, np.ndarray]]:
-    """Batches of binary columns, and the lines of their rows."""
-    lines = _LineCount(header, on_ragged)
-    reader = arrow_csv.open_csv(
-        pa.PythonFile(stream, "r"),
-        read_options=arrow_csv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES),
-        parse_options=arrow_csv.ParseOptions(
-            newlines_in_values=True,
-            ignore_empty_lines=False,
-            invalid_row_handler=lines.skip,
-        ),
-        convert_options=arrow_csv.ConvertOptions(
-            column_types=dict.fromkeys(header, pa.binary()),
-            strings_can_be_null=True,
-            quoted_strings_can_be_null=False,
-            null_values=[""],
-        ),
-    )
-    for batch in reader:
-        at = lines.of(batch)
-        is_row = _has_value(batch)
-        yield batch.filter(pa.array(is_row)), at[is_row]
-    lines.finish()
+def _batches(first: RowBlock, rest: Iterator[RowBlock], parser: _Parser) -> Iterator[_Numbered]:
+    yield parser.parse(first.where(np.arange(len(first)) > 0))
+    for block in rest:
+        yield parser.parse(block)
 
 
-def _has_value(batch: pa.RecordBatch) -> np.ndarray:
-    found = np.zeros(batch.num_rows, dtype=bool)
-    for column in batch.columns:
-        found |= column.is_valid().to_numpy(zero_copy_only=False)
-    return found
+class _Parser:
+    """Makes columns of the rows that have the right number of fields."""
 
+    def __init__(self, names: tuple[str, ...], on_bad_row: OnBadRow) -> None:
+        self._names = names
+        self._on_bad_row = on_bad_row
+        self._nothing = pa.schema([(name, pa.binary()) for name in names]).empty_table()
 
-class _LineCount:
-    """Follows the rows of a CSV through its lines: a quoted field may hold several of them."""
+    def parse(self, block: RowBlock) -> _Numbered:
+        """The good rows of a block; the others are told."""
+        if not block.odd.any():
+            try:
+                return self._numbered(block)
+            except pa.ArrowInvalid:
+                pass  # as for a row that lacks fields
+        problems = {row: what for row in range(len(block)) if (what := self._problem(block, row))}
+        for row, what in problems.items():
+            text = block.text(row).decode(errors="replace")
+            self._on_bad_row(int(block.lines[row]), what, text)
+        is_good = ~np.isin(np.arange(len(block)), list(problems))
+        return self._numbered(block.where(is_good))
 
-    def __init__(self, header: tuple[str, ...], on_ragged: OnRagged) -> None:
-        self._on_ragged = on_ragged
-        self._skipped: dict[int, arrow_csv.InvalidRow] = {}
-        self._row = 2
-        """The next row; the header is the first."""
-        self._line = 2 + sum(name.count("\n") for name in header)
+    def _problem(self, block: RowBlock, row: int) -> str | None:
+        if block.odd[row]:
+            return _AFTER_QUOTE
+        text, expected = block.text(row), len(self._names)
+        count = len(fields_of(text)) if b'"' in text else text.count(b",") + 1
+        if not text or count == expected:
+            return None
+        return f"expected {expected} fields, found {count}"
 
-    def skip(self, row: arrow_csv.InvalidRow) -> str:
-        self._skipped[row.number] = row
-        return "skip"
+    def _numbered(self, block: RowBlock) -> _Numbered:
+        table = self._table(block.data) if len(block) else self._nothing
+        if table.num_rows != len(block):
+            raise RecordError(f"expected {len(block)} rows, found {table.num_rows}")
+        is_row = np.zeros(len(block), dtype=bool)
+        for column in table.columns:
+            is_row |= column.is_valid().to_numpy()
+        rows = table if is_row.all() else table.filter(pa.array(is_row))
+        columns = [column.combine_chunks() for column in rows.columns]
+        return pa.RecordBatch.from_arrays(columns, schema=rows.schema), block.lines[is_row]
 
-    def of(self, batch: pa.RecordBatch) -> np.ndarray:
-        """The lines of the next rows."""
-        extra = np.zeros(batch.num_rows, dtype=np.int64)
-        for column in batch.columns:
-            found = pc.fill_null(pc.count_substring(column, b"\n"), 0)
-            extra += found.to_numpy(zero_copy_only=False)
-        lines = np.empty(batch.num_rows, dtype=np.int64)
-        start = 0
-        for skipped in sorted(self._skipped):
-            count = skipped - self._row
-            if start + count > batch.num_rows:
-                break
-            self._advance(lines, extra, start, start + count)
-            start += count
-            self._report(self._skipped.pop(skipped))
-        self._advance(lines, extra, start, batch.num_rows)
-        return lines
-
-    def _advance(self, lines: np.ndarray, extra: np.ndarray, start: int, stop: int) -> None:
-        """Give lines to rows that follow each other."""
-        heights = extra[start:stop] + 1
-        lines[start:stop] = self._line + np.concatenate([[0], np.cumsum(heights)])[:-1]
-        self._line += int(heights.sum())
-        self._row += stop - start
-
-    def _report(self, row: arrow_csv.InvalidRow) -> None:
-        what = f"expected {row.expected_columns} fields, found {row.actual_columns}"
-        self._on_ragged(self._line, what, row.text)
-        self._line += row.text.count("\n") + 1
-        self._row += 1
-
-    def finish(self) -> None:
-        """Report the rows after the last batch."""
-        for skipped in sorted(self._skipped):
-            self._report(self._skipped.pop(skipped))
+    def _table(self, data: bytes) -> pa.Table:
+        return arrow_csv.read_csv(
+            pa.BufferReader(data),
+            read_options=arrow_csv.ReadOptions(
+                column_names=self._names, block_size=len(data) + 1, use_threads=False
+            ),
+            parse_options=arrow_csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
+            convert_options=arrow_csv.ConvertOptions(
+                column_types=dict.fromkeys(self._names, pa.binary()),
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+                null_values=[""],
+            ),
+        )

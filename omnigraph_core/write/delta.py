@@ -48,21 +48,37 @@ def key_columns(type: GraphType) -> tuple[str, ...]:
 
 
 class Part:
-    """The part of a write that concerns one table, while it is checked."""
+    """The part of a write that concerns one table, while it is checked.
 
-    __slots__ = ("delta", "findings", "known", "repeats", "touched")
+    A reported row is out: the write is refused, or checked again without it. Until then neither it
+    nor the committed row that it would replace takes a value or a place from others.
+    """
+
+    __slots__ = ("_replaces", "delta", "doubted", "doubtful", "findings", "known", "touched")
 
     def __init__(self, delta: TableDelta, places: Places, violations: Violations) -> None:
         self.delta = delta
         self.findings = Findings(delta.type.name, delta.rows, places, violations)
-        self.repeats = np.zeros(delta.rows.num_rows, dtype=bool)
-        """Rows that repeat the id of an earlier one: as if they were not there."""
         fresh = delta.rows.column(FRESH).to_numpy()
         self.known = ~fresh
         """Rows whose id somebody may have."""
-        ids = chosen(delta.rows.column("id"), self.known)
-        self.touched = pa.chunked_array([*ids.chunks, delta.deleted], pa.utf8())
+        self._replaces = np.zeros_like(fresh) if delta.is_strict else self.known
+        replaced = self.replaced_by(self.known)
+        self.touched = pa.chunked_array([*replaced.chunks, delta.deleted], pa.utf8())
         """Ids that may be committed and do not stay as they are."""
+        self.doubted = pa.chunked_array([], pa.utf8())
+        """Ids of rows that were reported for a value: edges may end there, but may go with them."""
+        self.doubtful: np.ndarray | None = None
+        """Edges at doubted nodes."""
+
+    @property
+    def counted(self) -> np.ndarray:
+        """Rows that take part in the rules to come: not reported so far, and not doubtful."""
+        counted = np.ones(self.rows.num_rows, dtype=bool)
+        for out in (self.findings.bad, self.doubtful):
+            if out is not None:
+                counted &= ~out
+        return counted
 
     @property
     def table_key(self) -> str:
@@ -77,6 +93,10 @@ class Part:
         """The ids of its rows, and those claimed."""
         rows = self.rows.column("id")
         return pa.chunked_array([*rows.chunks, self.delta.claimed], pa.utf8())
+
+    def replaced_by(self, rows: np.ndarray) -> pa.ChunkedArray:
+        """Ids of these rows that may be committed and are replaced if they are."""
+        return chosen(self.rows.column("id"), self._replaces & rows)
 
     def staying(self, committed: pa.Table) -> pa.Table:
         """Those of the committed rows that are as they were after the write."""

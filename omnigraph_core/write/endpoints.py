@@ -26,28 +26,28 @@ if TYPE_CHECKING:
     from omnigraph_core.write.view import CommittedView
 
 
-def check_endpoints(
-    parts: Mapping[str, Part], catalog: Catalog, view: CommittedView
-) -> Mapping[str, pa.Array]:
-    """Report edges of the write without a node at an end; ids that were missed, by node table.
+def check_endpoints(parts: Mapping[str, Part], catalog: Catalog, view: CommittedView) -> None:
+    """Report edges of the write without a node at an end, and note those at a doubted one.
 
     Every node table is asked once, for the ends of all edge types together.
     """
-    ends: dict[str, list[tuple[Part, str]]] = defaultdict(list)
-    for part in parts.values():
-        if isinstance(part.delta.type, EdgeType) and part.rows.num_rows:
-            for side, node in _sides(part.delta.type):
-                ends[catalog.nodes[node].table_key].append((part, side))
+    ends = [
+        (part, side, node, catalog.nodes[node].table_key)
+        for part in parts.values()
+        if isinstance(part.delta.type, EdgeType) and part.rows.num_rows
+        for side, node in _sides(part.delta.type)
+    ]
+    used: dict[str, list[pa.Array]] = defaultdict(list)
+    for part, side, _, node_key in ends:
+        used[node_key] += part.rows.column(side).chunks
     missing = {}
-    for node_key, used in ends.items():
-        chunks = [chunk for part, side in used for chunk in part.rows.column(side).chunks]
+    for node_key, chunks in used.items():
         wanted = distinct(pa.chunked_array(chunks, pa.utf8()))
         missing[node_key] = _missing(node_key, wanted, parts.get(node_key), view)
-    for part in parts.values():
-        if isinstance(part.delta.type, EdgeType) and part.rows.num_rows:
-            for side, node in _sides(part.delta.type):
-                _report_missing(part, side, node, missing[catalog.nodes[node].table_key])
-    return missing
+    for part, side, node, node_key in ends:
+        _report_missing(part, side, node, missing[node_key])
+        if node_key in parts:
+            _note_doubtful(part, side, parts[node_key].doubted)
 
 
 def _sides(edge: EdgeType) -> tuple[tuple[str, str], tuple[str, str]]:
@@ -80,6 +80,12 @@ def _report_missing(part: Part, side: str, node: str, missing: pa.Array) -> None
         return f"{side} {value!r} not found in {node} (edge {named})", value
 
     part.findings.report(Rule.ENDPOINT, wrong, describe, property=side)
+
+
+def _note_doubtful(part: Part, side: str, doubted: pa.ChunkedArray) -> None:
+    if len(doubted):
+        doubtful = pc.is_in(part.rows.column(side), value_set=doubted).to_numpy()
+        part.doubtful = doubtful if part.doubtful is None else part.doubtful | doubtful
 
 
 def check_orphans(

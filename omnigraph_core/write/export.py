@@ -79,6 +79,7 @@ def export_jsonl(
         _refuse_unprintable(type, table, batch_rows)
         for rows in iter_by_id(table, exported_columns(type), batch_rows=batch_rows):
             yield row_lines(type, rows)
+            del rows
 
 
 def exported_columns(type: GraphType) -> tuple[str, ...]:
@@ -105,6 +106,7 @@ def iter_by_id(
         size = min(batch_rows, _fitting(rows, _BATCH_BYTES))
         for start in range(0, rows.num_rows, size):
             yield rows.slice(start, size)
+        del rows  # they may be large, and are not to be held while the next are read
 
 
 def _refuse_unknown(asked: Iterable[tuple[str, Sequence[str], set[str]]]) -> None:

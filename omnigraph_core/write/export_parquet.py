@@ -81,23 +81,37 @@ def _write(type: GraphType, table: Table, directory: Path, batch_rows: int) -> E
 
 def _write_groups(groups: Iterable[pa.Table], schema: pa.Schema, path: Path) -> int:
     row_count = 0
-    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+    with _open_writer(path, schema) as writer:
         for group in groups:
             writer.write_table(group.rename_columns(schema.names).cast(schema))
             row_count += group.num_rows
+            del group  # it may be large, and is not to be held while the next is read
     return row_count
 
 
+def _open_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
+    """Blobs repeat too rarely and are too large to be kept for a dictionary or for statistics."""
+    others = [_path(field) for field in schema if not pa.types.is_large_binary(field.type)]
+    return pq.ParquetWriter(
+        path, schema, compression="zstd", use_dictionary=others, write_statistics=others
+    )
+
+
+def _path(field: pa.Field) -> str:
+    """What Parquet calls the values of a column."""
+    return f"{field.name}.list.element" if pa.types.is_nested(field.type) else str(field.name)
+
+
 def _groups(batches: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Batches put together for as long as they fit a row group."""
+    """Batches put together until they are worth a row group."""
     waiting: list[pa.Table] = []
     for batch in batches:
-        rows = sum(item.num_rows for item in (*waiting, batch))
-        byte_count = sum(item.nbytes for item in (*waiting, batch))
-        if waiting and (rows > _GROUP_ROWS or byte_count > _GROUP_BYTES):
+        waiting.append(batch)
+        del batch
+        rows = sum(item.num_rows for item in waiting)
+        if rows >= _GROUP_ROWS or sum(item.nbytes for item in waiting) >= _GROUP_BYTES:
             yield pa.concat_tables(waiting)
             waiting = []
-        waiting.append(batch)
     if waiting:
         yield pa.concat_tables(waiting)
 

@@ -31,8 +31,6 @@ class Intake:
     catalog: Catalog
     places: Places
     violations: Violations
-    left_out: frozenset[int] = frozenset()
-    """Lines or rows to pass over in silence."""
     on_read: Callable[[int], None] | None = None
     on_refused: Callable[[Batch], None] | None = None
     """Told the rows that were reported, as far as they could be read."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from omnigraph_core.schema.catalog import EdgeType, NodeType
 from omnigraph_core.write.cardinality import check_cardinality
 from omnigraph_core.write.delta import Part, TableDelta, key_columns
 from omnigraph_core.write.endpoints import check_endpoints, check_orphans
@@ -46,17 +47,23 @@ def check_delta(
         )
         if key in deltas
     }
-    for part in parts.values():
+    # Reported rows do not count in the rules after: of two rows with one value, or one place left,
+    # the good one must not be refused because of the bad one.
+    nodes = [part for part in parts.values() if isinstance(part.delta.type, NodeType)]
+    edges = [part for part in parts.values() if isinstance(part.delta.type, EdgeType)]
+    for part in nodes:
         check_keys(part, view)
         check_unique(part, view)
-    missing = check_endpoints(parts, catalog, view)
+    for part in edges:
+        check_keys(part, view)
+    check_endpoints(parts, catalog, view)
+    for part in edges:
+        check_unique(part, view)
     check_orphans(parts, catalog, view, violations)
     for edge in catalog.edges.values():
         if edge.table_key in parts:
-            nodes = catalog.nodes[edge.source].table_key
-            lost = missing.get(nodes, pa.array([], pa.utf8()))
-            part = parts[edge.table_key]
-            check_cardinality(edge, part, parts.get(nodes), lost, view, violations)
+            sources = parts.get(catalog.nodes[edge.source].table_key)
+            check_cardinality(edge, parts[edge.table_key], sources, view, violations)
     return {
         key: pa.array(part.findings.bad)
         for key, part in parts.items()

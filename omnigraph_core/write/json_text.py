@@ -7,6 +7,8 @@ remembered, and what Python takes beyond the standard (NaN, lone surrogates) is 
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Final, NoReturn
 
@@ -15,10 +17,16 @@ if TYPE_CHECKING:
 
 _MAX_INTEGER_DIGITS: Final = 400
 """Longer ones fit no column; Python reads them in quadratic time, or not at all."""
+_FARTHEST_EXPONENT: Final = 10**18 - 1
+_ZERO: Final = re.compile(r"-?[0.]+[eE]")
 
 
 class JsonProblem(ValueError):
-    """Why a text is no JSON."""
+    """Why a text is no JSON, and at which of its characters, if that is known."""
+
+    def __init__(self, what: str, at: int | None = None) -> None:
+        super().__init__(what)
+        self.at = at
 
 
 class Repeated(dict[str, object]):
@@ -36,15 +44,23 @@ def parse_json(text: str) -> object:
     Raises:
         JsonProblem: it is no JSON, or holds more than one value.
     """
-    value, end = parse_json_at(text, _skip_blanks(text, 0))
+    try:
+        value, end = parse_json_at(text, _skip_blanks(text, 0))
+    except JsonProblem as problem:
+        if problem.at is None:
+            raise
+        column = problem.at - text.rfind("\n", 0, problem.at)
+        raise JsonProblem(f"{problem} at column {column}", problem.at) from problem
     end = _skip_blanks(text, end)
     if end != len(text):
-        raise JsonProblem(f"unexpected text after the value, at column {end + 1}")
+        raise JsonProblem(f"unexpected text after the value, at column {end + 1}", end)
     return value
 
 
 def parse_json_at(text: str, start: int) -> tuple[object, int]:
     """The value that begins at a position, and where it ends.
+
+    A problem takes time by its distance from the start of the text, which the decoder goes back to.
 
     Raises:
         JsonProblem: no value begins there.
@@ -52,8 +68,7 @@ def parse_json_at(text: str, start: int) -> tuple[object, int]:
     try:
         return _DECODER.raw_decode(text, start)
     except json.JSONDecodeError as problem:
-        column = problem.pos - text.rfind("\n", 0, problem.pos)
-        raise JsonProblem(f"{problem.msg} at column {column}") from problem
+        raise JsonProblem(problem.msg, problem.pos) from problem
     except RecursionError as problem:
         raise JsonProblem("nested too deeply") from problem
 
@@ -69,8 +84,8 @@ def _object(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
     if len(members) == len(pairs):
         return members
     repeated = Repeated(members)
-    names = [name for name, _ in pairs]
-    repeated.names = tuple(name for name in members if names.count(name) > 1)
+    counts = Counter(name for name, _ in pairs)
+    repeated.names = tuple(name for name in members if counts[name] > 1)
     return repeated
 
 
@@ -82,8 +97,21 @@ def _integer(text: str) -> int | Decimal:
 def _fraction(text: str) -> Decimal:
     try:
         return Decimal(text)
-    except InvalidOperation:  # an exponent of 19 digits or more: zero or infinity
-        return Decimal(float(text))
+    except InvalidOperation:
+        return _far_number(text)
+
+
+def _far_number(text: str) -> Decimal:
+    """A number with an exponent of 19 digits or more: what comes nearest, but zero only for zero.
+
+    >>> _far_number("-1e-99999999999999999999"), _far_number("0e99999999999999999999")
+    (Decimal('-1E-999999999999999999'), Decimal('0'))
+    """
+    sign = "-" if text.startswith("-") else ""
+    if _ZERO.match(text):
+        return Decimal(f"{sign}0")
+    is_small = "-" in text[1:]
+    return Decimal(f"{sign}1e{'-' if is_small else ''}{_FARTHEST_EXPONENT}")
 
 
 def _refuse_constant(text: str) -> NoReturn:

@@ -22,6 +22,7 @@ from omnigraph_core.values import (
     epoch_milliseconds,
     parse_date,
     parse_datetime,
+    to_json,
 )
 from omnigraph_core.write.blob_text import parse_blob
 
@@ -69,8 +70,10 @@ def shortened(value: object) -> object:
     if isinstance(value, str):
         clean = value.encode("utf-8", "backslashreplace").decode()
         return clean if len(clean) <= MAX_SHOWN else clean[:MAX_SHOWN] + "…"
-    if value is None or isinstance(value, bool | float):
+    if value is None or isinstance(value, bool):
         return value
+    if isinstance(value, float):
+        return to_json(value)
     if isinstance(value, int):
         return value if -(2**63) <= value < 2**64 else shortened(Decimal(value))
     if isinstance(value, Decimal):
@@ -141,7 +144,10 @@ def _f64(value: object, scalar: Scalar) -> float:
 def _f32(value: object, scalar: Scalar) -> float:
     number = _f64(value, scalar)
     if abs(number) >= F32_OVERFLOW:
-        raise ValueProblem(f"{shortened(value)} is out of range for {_number_name(scalar)}")
+        # The value itself may lie just below: 64 bits rounded it up.
+        if not -F32_OVERFLOW < value < F32_OVERFLOW:  # type: ignore[operator]
+            raise ValueProblem(f"{shortened(value)} is out of range for {_number_name(scalar)}")
+        number = math.nextafter(number, 0.0)
     near = np.float32(number)
     if float(near) == number:
         return number

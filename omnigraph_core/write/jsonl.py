@@ -1,12 +1,12 @@
 """JSONL in, batches out: lines of a block are read together where they are regular.
 
 Lines the fast path is sure of go there by type; the others are read one by one. Rows of a type come
-in the order of their lines. A file whose first record takes several lines is read as a whole.
+in the order of their lines. An array, or a file whose first record takes several lines, is read
+record by record.
 """
 
 from __future__ import annotations
 
-from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -15,7 +15,7 @@ import pyarrow as pa
 from omnigraph_core.violations import Rule
 from omnigraph_core.write.batches import LINE, Batch
 from omnigraph_core.write.jsonl_blocks import Block, is_record, iter_blocks, lines_of
-from omnigraph_core.write.jsonl_document import decoded, encoded, is_document, iter_documents
+from omnigraph_core.write.jsonl_document import encoded, is_document, iter_documents, unit_of
 from omnigraph_core.write.jsonl_exact import ExactReader
 from omnigraph_core.write.jsonl_fast import FastReader
 
@@ -32,69 +32,52 @@ _DOCUMENTS_PER_BATCH: Final = 20_000
 def read_jsonl(intake: Intake) -> Iterator[Batch]:
     """The rows of a JSONL source; what is wrong with it is reported."""
     with intake.source.open() as stream:
-        blocks, is_spread = _opened(stream)
+        is_spread = is_document(stream)
+    with intake.source.open() as stream:
         if is_spread:
-            yield from _read_documents(intake, _text(blocks))
+            yield from _read_documents(intake, stream)
             return
         reader = _BlockReader(intake)
-        for block in blocks:
+        for block in iter_blocks(stream):
             yield from reader.read(block)
 
 
 def raw_lines(source: Source, numbers: Collection[int]) -> Iterator[tuple[int, str]]:
-    """The texts of the records that begin at these lines."""
-    wanted = np.array(sorted(numbers), dtype=np.int64)
+    """The texts of the records at these places, in the order of the input."""
     with source.open() as stream:
-        blocks, is_spread = _opened(stream)
+        is_spread = is_document(stream)
+    unit = unit_of(source) if is_spread else ""
+    with source.open() as stream:
         if is_spread:
-            for found in iter_documents(_text(blocks)):
-                if found.line in numbers:
-                    yield found.line, encoded(found.text)
+            yield from _raw_documents(stream, numbers, unit)
             return
-        for block in blocks:
+        wanted = np.array(sorted(numbers), dtype=np.int64)
+        for block in iter_blocks(stream):
             lines = lines_of(block)
             chosen = lines.where(np.isin(lines.numbers, wanted))
             for number, text in chosen.each():
                 yield number, text.rstrip(b"\r\n").decode(errors="replace")
 
 
-def _opened(stream: IO[bytes]) -> tuple[Iterable[Block], bool]:
-    """The blocks of a stream, and whether its records spread over lines."""
-    blocks = iter_blocks(stream)
-    seen: list[Block] = []
-    for block in blocks:
-        seen.append(block)
-        start = _first_record(block.data)
-        if start is not None:
-            return chain(seen, blocks), is_document(block.data[start:])
-    return seen, False
+def _raw_documents(
+    stream: IO[bytes], numbers: Collection[int], unit: str
+) -> Iterator[tuple[int, str]]:
+    for found in iter_documents(stream):
+        place = found.place(unit)
+        if place is not None and place in numbers:
+            yield place, encoded(found.text)
 
 
-def _first_record(data: bytes) -> int | None:
-    start = 0
-    while start < len(data):
-        end = data.index(b"\n", start) + 1
-        line = data[start:end]
-        if is_record(line):
-            return end - len(line.lstrip())
-        start = end
-    return None
-
-
-def _text(blocks: Iterable[Block]) -> str:
-    return decoded(b"".join(block.data for block in blocks))
-
-
-def _read_documents(intake: Intake, text: str) -> Iterator[Batch]:
+def _read_documents(intake: Intake, stream: IO[bytes]) -> Iterator[Batch]:
     reader = ExactReader(intake)
+    unit = intake.places.units[intake.index]
     pending = 0
-    for found in iter_documents(text):
-        if found.line in intake.left_out:
-            continue
-        if found.problem is None:
-            reader.add(found.line, found.value)
+    for found in iter_documents(stream):
+        place = found.place(unit)
+        if place is None or found.problem is not None:
+            intake.report(Rule.JSON, place, f"not valid JSON: {found.problem}")
         else:
-            intake.report(Rule.JSON, found.line, f"not valid JSON: {found.problem}")
+            reader.add(place, found.value)
         pending += 1
         if pending == _DOCUMENTS_PER_BATCH:
             intake.count_read(pending)
@@ -111,12 +94,9 @@ class _BlockReader:
         self._intake = intake
         self._fast = FastReader(intake)
         self._exact = ExactReader(intake)
-        self._left_out = np.array(sorted(intake.left_out), dtype=np.int64)
 
     def read(self, block: Block) -> Iterator[Batch]:
         lines = lines_of(block)
-        if len(self._left_out):
-            lines = lines.where(~np.isin(lines.numbers, self._left_out))
         batches = list(self._fast.read(lines))
         count = sum(batch.rows.num_rows for batch in batches)
         for number, text in self._fast.take_doubtful():

@@ -23,7 +23,7 @@ from omnigraph_core.write.json_text import JsonProblem, Repeated, parse_json
 from omnigraph_core.write.json_values import read_text, read_value, shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from omnigraph_core.schema.catalog import PropertyDef
     from omnigraph_core.write.batches import GraphType
@@ -219,12 +219,17 @@ class _RecordCheck:
         shown = str(shortened(name))
         self._wrong(
             Rule.UNKNOWN_FIELD,
-            f"unknown member `{shown}` {where}{suggestion(shown, known)}",
+            lambda: f"unknown member `{shown}` {where}{suggestion(shown, known)}",
             property=shown,
         )
 
     def _wrong(
-        self, rule: Rule, message: str, *, property: str | None = None, value: object = None
+        self,
+        rule: Rule,
+        message: Callable[[], str] | str,
+        *,
+        property: str | None = None,
+        value: object = None,
     ) -> None:
         self.is_good = False
         self._intake.report(

@@ -6,18 +6,17 @@ Rows of one type keep the order of the input.
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from typing import TYPE_CHECKING
 
 from omnigraph_core.violations import Rule
+from omnigraph_core.write.digest import BROKEN_FILE
 from omnigraph_core.write.intake import Intake
 from omnigraph_core.write.jsonl import raw_lines, read_jsonl
 from omnigraph_core.write.sources import Format
 from omnigraph_core.write.tabular import raw_rows, read_tabular
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from omnigraph_core.schema.catalog import Catalog
     from omnigraph_core.violations import Violations
@@ -33,28 +32,23 @@ def read_batches(
     *,
     on_read: Callable[[int], None] | None = None,
     on_refused: Callable[[Batch], None] | None = None,
-    left_out: Mapping[int, frozenset[int]] | None = None,
 ) -> Iterator[Batch]:
     """The rows of all sources, in order.
 
     Args:
         on_read: told the number of records looked at since it was told last.
         on_refused: told what can be read of records that were reported, with nulls for the rest.
-        left_out: lines or rows, by source, that are passed over in silence.
     """
     for index, source in enumerate(sources):
-        passed_over = (left_out or {}).get(index, frozenset())
-        intake = Intake(
-            index, source, catalog, places, violations, passed_over, on_read, on_refused
-        )
+        intake = Intake(index, source, catalog, places, violations, on_read, on_refused)
         read = read_jsonl if source.format is Format.JSONL else read_tabular
         try:
             yield from read(intake)
-        except (EOFError, zlib.error, gzip.BadGzipFile) as problem:
+        except BROKEN_FILE as problem:
             intake.report(Rule.RECORD, None, f"cannot be decompressed: {problem}")
 
 
 def raw_records(source: Source, lines: Collection[int]) -> Iterator[tuple[int, str]]:
-    """The original text of the records at given lines; rows of tabular data as JSON objects."""
+    """The original text of the records at given places; rows of tabular data as JSON objects."""
     raw = raw_lines if source.format is Format.JSONL else raw_rows
     return raw(source, lines)

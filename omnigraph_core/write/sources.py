@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import shutil
 import tempfile
 import weakref
 from collections.abc import Sequence
@@ -21,6 +20,7 @@ import pyarrow as pa
 
 from omnigraph_core.errors import ConfigError
 from omnigraph_core.write.batches import Places
+from omnigraph_core.write.jsonl_document import unit_of
 
 One: TypeAlias = str | Path | bytes | bytearray | IO[bytes] | pa.Table | pa.RecordBatchReader
 Given: TypeAlias = One | Sequence[One]
@@ -78,11 +78,6 @@ class Source:
     type_name: str | None = None
     start: int = 0
     """Where a stream stood when it was given."""
-
-    @property
-    def unit(self) -> str:
-        """What places in it are counted in."""
-        return "line" if self.format.is_text else "row"
 
     def open(self) -> IO[bytes]:
         """Its bytes from the start, decompressed. Closing leaves a given stream open.
@@ -159,16 +154,26 @@ def open_sources(
     they follow from the name of the file: `Person.csv`, `nodes/Person.parquet`, `edges/Knows.csv`.
 
     Raises:
-        ConfigError: no such file, or the format or type of one is not known.
+        ConfigError: no such file, the format or type of one is not known, or a type is given for
+            records, which name their own.
     """
     chosen = None if format is None else _format(format)
     items = given if isinstance(given, Sequence) and not isinstance(given, _SINGLE) else (given,)
-    return tuple(_source(cast("One", item), chosen, type_name) for item in items)
+    sources = tuple(_source(cast("One", item), chosen, type_name) for item in items)
+    for source in sources:
+        _check_type(source)
+    return sources
 
 
 def places_of(sources: Sequence[Source]) -> Places:
-    """How rows of these sources are named in messages."""
-    return Places(tuple(s.name for s in sources), tuple(s.unit for s in sources))
+    """How rows of these sources are named in messages; looks into JSON that is not lines."""
+    return Places(tuple(s.name for s in sources), tuple(_unit(s) for s in sources))
+
+
+def _unit(source: Source) -> str:
+    if source.format is Format.JSONL:
+        return unit_of(source)
+    return "line" if source.format.is_text else "row"
 
 
 _SINGLE: Final = (str, Path, bytes, bytearray)
@@ -186,15 +191,13 @@ def _source(item: One, format: Format | None, type_name: str | None) -> Source:
     if isinstance(item, str | Path):
         return _file(Path(item), format, type_name)
     if isinstance(item, bytes | bytearray):
-        source = Source(bytes(item), format or Format.JSONL, None, type_name)
-    elif isinstance(item, pa.Table | pa.RecordBatch):
+        return Source(bytes(item), format or Format.JSONL, None, type_name)
+    if isinstance(item, pa.Table | pa.RecordBatch):
         table = item if isinstance(item, pa.Table) else pa.Table.from_batches([item])
-        source = Source(table, Format.ARROW, None, type_name)
-    elif isinstance(item, pa.RecordBatchReader):
-        source = Source(_spooled_rows(item), Format.ARROW, None, type_name)
-    else:
-        source = _stream(item, format, type_name)
-    return _with_type(source)
+        return Source(table, Format.ARROW, None, type_name)
+    if isinstance(item, pa.RecordBatchReader):
+        return Source(_spooled_rows(item), Format.ARROW, None, type_name)
+    return _stream(item, format, type_name)
 
 
 def _file(path: Path, format: Format | None, type_name: str | None) -> Source:
@@ -233,20 +236,27 @@ def _by_suffix(name: str) -> tuple[str, Format | None]:
 
 def _stream(item: IO[bytes], format: Format | None, type_name: str | None) -> Source:
     stream: IO[bytes] = getattr(item, "buffer", item)  # the bytes below a text stream
-    if isinstance(stream, io.TextIOBase) or not hasattr(stream, "read"):
-        raise ConfigError(f"expected a path, bytes, a binary stream or Arrow data, found {item!r}")
+    if not hasattr(stream, "read") or not isinstance(stream.read(0), bytes):
+        raise _not_binary(item)
     named = getattr(stream, "name", None)
     name = named if isinstance(named, str) else None
     if format is None:
         format = (_by_suffix(Path(name).name)[1] if name else None) or Format.JSONL
-    if stream.seekable():
+    if hasattr(stream, "seekable") and stream.seekable():
         return Source(stream, format, name, type_name, stream.tell())
     return Source(_spooled(stream), format, name, type_name)
 
 
+def _not_binary(item: object) -> ConfigError:
+    return ConfigError(f"expected a path, bytes, a binary stream or Arrow data, found {item!r}")
+
+
 def _spooled(stream: IO[bytes]) -> Spool:
     spool = Spool()
-    shutil.copyfileobj(stream, spool.file, _MEBIBYTE)
+    while data := stream.read(_MEBIBYTE):
+        if not isinstance(data, bytes):
+            raise _not_binary(stream)
+        spool.file.write(data)
     return spool
 
 
@@ -258,10 +268,14 @@ def _spooled_rows(reader: pa.RecordBatchReader) -> Spool:
     return spool
 
 
-def _with_type(source: Source) -> Source:
+def _check_type(source: Source) -> None:
+    what = source.name or f"{source.format} data"
     if source.format.is_tabular and source.type_name is None:
-        what = source.name or f"{source.format} data"
         raise ConfigError(
             f"{what}: rows of one type need its name", hint="give the type, e.g. node:Person"
         )
-    return source
+    if not source.format.is_tabular and source.type_name is not None:
+        raise ConfigError(
+            f"{what}: a type is given, but the records name their own",
+            hint="leave the type out, or give the format of the rows: csv, parquet or arrow",
+        )

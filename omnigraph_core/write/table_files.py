@@ -15,13 +15,13 @@ import pyarrow as pa
 from pyarrow import ipc, parquet
 
 from omnigraph_core.errors import RecordError
-from omnigraph_core.write.csv_rows import csv_batches, csv_header
+from omnigraph_core.write.csv_rows import read_csv
 from omnigraph_core.write.sources import Format
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from omnigraph_core.write.csv_rows import OnRagged
+    from omnigraph_core.write.csv_rows import OnBadRow
     from omnigraph_core.write.sources import Source
 
 _BATCH_BYTES: Final = 16 << 20
@@ -39,7 +39,7 @@ class TableFile:
 
 
 @contextmanager
-def open_table_file(source: Source, on_ragged: OnRagged) -> Iterator[TableFile]:
+def open_table_file(source: Source, on_bad_row: OnBadRow) -> Iterator[TableFile]:
     """The rows of a tabular source; they can be read while the context is open.
 
     Raises:
@@ -47,7 +47,7 @@ def open_table_file(source: Source, on_ragged: OnRagged) -> Iterator[TableFile]:
     """
     with ExitStack() as opened:
         with _translated(source.format):
-            file = _open(source, on_ragged, opened)
+            file = _open(source, on_bad_row, opened)
         yield TableFile(file.schema, _guarded(file.batches, source.format))
 
 
@@ -68,14 +68,12 @@ def _guarded(batches: Iterator[_Numbered], format: Format) -> Iterator[_Numbered
         yield found
 
 
-def _open(source: Source, on_ragged: OnRagged, opened: ExitStack) -> TableFile:
+def _open(source: Source, on_bad_row: OnBadRow, opened: ExitStack) -> TableFile:
     if isinstance(source.data, pa.Table):
         return TableFile(source.data.schema, _slices(source.data.to_batches()))
     if source.format is Format.CSV:
-        header = csv_header(source)
-        schema = pa.schema([(name, pa.binary()) for name in header])
-        stream = opened.enter_context(source.open())
-        return TableFile(schema, csv_batches(stream, header, on_ragged))
+        names, rows_of_text = read_csv(opened.enter_context(source.open()), on_bad_row)
+        return TableFile(pa.schema([(name, pa.binary()) for name in names]), rows_of_text)
     file = opened.enter_context(_arrow_file(source))
     if source.format is Format.PARQUET:
         rows = opened.enter_context(parquet.ParquetFile(file))

@@ -20,6 +20,7 @@ from omnigraph_core.types import STRING, PropType
 from omnigraph_core.values import ValueProblem
 from omnigraph_core.violations import Rule
 from omnigraph_core.write.arrow_columns import Converted, can_hold, convert
+from omnigraph_core.write.arrow_shown import shown_scalar
 from omnigraph_core.write.batches import LINE, SOURCE, Batch, batch_schema
 from omnigraph_core.write.blob_text import parse_blob
 from omnigraph_core.write.csv_columns import convert_texts
@@ -61,12 +62,10 @@ class TableReader:
         self._type = type
         self._is_text = intake.source.format is Format.CSV
         self._targets = dict(_targets(type, has_uris=not self._is_text))
-        self.left_out = np.array(sorted(intake.left_out), dtype=np.int64)
 
-    def report_ragged(self, line: int, what: str, text: str) -> None:
-        """Report a row with the wrong number of fields."""
-        if line not in self._intake.left_out:
-            self._intake.report(Rule.RECORD, line, what, type_name=self._type.name, value=text)
+    def report_row(self, line: int, what: str, text: str) -> None:
+        """Report a row that cannot be cut into the columns."""
+        self._intake.report(Rule.RECORD, line, what, type_name=self._type.name, value=text)
 
     def accepts(self, schema: pa.Schema) -> bool:
         """Whether rows with these columns can be read; what is wrong with them is reported."""
@@ -161,7 +160,7 @@ class TableReader:
         for row, problem in problems.items():
             found.is_bad[row] = True
             what = f"{self._type.name}.{name}: {problem}"
-            value = None if values is None else _shown(values[row].as_py())
+            value = None if values is None else shown_scalar(values[row])
             self._wrong(Rule.VALUE, int(found.numbers[row]), what, name, value)
 
     def _wrong(self, rule: Rule, line: int, what: str, property: str, value: object = None) -> None:
@@ -194,14 +193,6 @@ def _targets(type: GraphType, *, has_uris: bool) -> Iterator[tuple[str, _Target]
         yield name, _Target(name, property.type)
         if property.type.is_blob and has_uris:
             yield uri_column(name), _Target(uri_column(name), STRING, name)
-
-
-def _shown(value: object) -> object:
-    """A value of a column as violations repeat it."""
-    if isinstance(value, bytes):
-        return value.decode(errors="replace")
-    is_plain = value is None or isinstance(value, str | bool | int | float | list)
-    return value if is_plain else str(value)
 
 
 def _not_uris(values: pa.Array) -> dict[int, str]:

@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from omnigraph_core.errors import RecordError
 from omnigraph_core.violations import Rule
+from omnigraph_core.write.arrow_shown import shown_scalar
 from omnigraph_core.write.batches import Batch
-from omnigraph_core.write.blob_text import format_blob
 from omnigraph_core.write.intake import suggestion
 from omnigraph_core.write.table_files import open_table_file
 from omnigraph_core.write.table_rows import TableReader
@@ -37,14 +37,12 @@ def read_tabular(intake: Intake) -> Iterator[Batch]:
         return
     reader = TableReader(intake, type)
     try:
-        with open_table_file(intake.source, reader.report_ragged) as file:
+        with open_table_file(intake.source, reader.report_row) as file:
             if not reader.accepts(file.schema):
                 return
             for rows, numbers in file.batches:
-                is_kept = ~np.isin(numbers, reader.left_out)
-                kept = rows if is_kept.all() else rows.filter(pa.array(is_kept))
-                intake.count_read(kept.num_rows)
-                yield Batch(type, reader.read(kept, numbers[is_kept]))
+                intake.count_read(rows.num_rows)
+                yield Batch(type, reader.read(rows, numbers))
     except RecordError as problem:
         intake.report(Rule.RECORD, None, problem.message, type_name=type.name)
 
@@ -62,31 +60,17 @@ def raw_rows(source: Source, numbers: Collection[int]) -> Iterator[tuple[int, st
         for rows, at in file.batches:
             is_wanted = np.isin(at, wanted)
             if is_wanted.any():
-                chosen = _shown(rows.filter(pa.array(is_wanted)))
-                texts = [json.dumps(row, ensure_ascii=False, default=str) for row in chosen]
+                texts = _texts(rows.filter(pa.array(is_wanted)))
                 found.update(zip(at[is_wanted].tolist(), texts, strict=True))
             yield from sorted(found.items())
             found.clear()
     yield from sorted(found.items())
 
 
-def _shown(rows: pa.RecordBatch) -> list[dict[str, object]]:
-    # As timestamps dates keep their time of day.
-    columns = [
-        column.cast(pa.timestamp("ms", "UTC")) if pa.types.is_date64(column.type) else column
-        for column in rows.columns
-    ]
-    found = pa.RecordBatch.from_arrays(columns, names=rows.schema.names).to_pylist()
-    return [{name: _text(value) for name, value in row.items()} for row in found]
-
-
-def _text(value: object) -> object:
-    if not isinstance(value, bytes):
-        return value
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        return format_blob(value)
+def _texts(rows: pa.RecordBatch) -> Iterator[str]:
+    for row in range(rows.num_rows):
+        values = [shown_scalar(column[row]) for column in rows.columns]
+        yield json.dumps(dict(zip(rows.schema.names, values, strict=True)), ensure_ascii=False)
 
 
 def _type(intake: Intake) -> GraphType | None:

@@ -1,7 +1,8 @@
 """Keys and unique groups: no two rows of a table after the write have the same.
 
-Rows of the write are compared with each other by codes, then with the committed rows that share a
-value with them; committed rows that the write replaces or deletes do not count.
+Rows of the write are compared by codes, with the committed rows that share a value with them and
+with each other. Committed rows that the write replaces or deletes do not count, nor do bad rows: a
+value that one of them does not get is free for the next.
 """
 
 from __future__ import annotations
@@ -41,14 +42,14 @@ def check_keys(part: Part, view: CommittedView) -> None:
     codes = np.full(part.rows.num_rows, NO_CODE)
     codes[part.known] = known.codes
     earlier = earlier_rows(codes, known.count)
-    part.repeats = earlier >= 0
+    is_repeat = earlier >= 0
     _report_keys(
         part,
-        np.flatnonzero(part.repeats),
+        np.flatnonzero(is_repeat),
         lambda row: f"was given before, at {part.findings.place(int(earlier[row]))}",
     )
     if part.delta.is_strict and not part.delta.is_overwrite:
-        once = part.known & ~part.repeats
+        once = part.known & ~is_repeat
         taken = view.present(part.table_key, chosen(ids, once)).to_numpy(zero_copy_only=False)
         _report_keys(part, np.flatnonzero(once)[taken], lambda _: "already exists")
 
@@ -66,64 +67,93 @@ def _report_keys(part: Part, wrong: np.ndarray, problem: Callable[[int], str]) -
 
 
 def check_unique(part: Part, view: CommittedView) -> None:
-    """Report rows with the tuple of an earlier row, or of a committed one that stays."""
-    for group in part.delta.type.unique:
-        _check_group(part, group, view)
-
-
-def _check_group(part: Part, group: Sequence[str], view: CommittedView) -> None:
-    columns = [comparable(part.rows.column(name)) for name in group]
-    tuples = TupleCodes(columns)
-    codes = np.where(part.repeats, NO_CODE, tuples.codes)
-    earlier = earlier_rows(codes, tuples.count)
-    _report_group(
-        part,
-        group,
-        np.flatnonzero(earlier >= 0),
-        lambda row: f"was given before, at {part.findings.place(int(earlier[row]))}",
-    )
-    is_first = (codes >= 0) & (earlier < 0)
-    if not is_first.any() or part.delta.is_overwrite:
+    """Report rows with the tuple of a committed row that stays, or of an earlier good row."""
+    counted = part.counted
+    if not part.delta.type.unique or not counted.any():
         return
-    # Only the first row with a tuple is compared with committed ones: the others are reported.
-    given = tuples.values if is_first.all() else [distinct(chosen(c, is_first)) for c in columns]
-    holders = _committed_holders(part, group, tuples, given, view)
-    if holders is not None:
-        held = np.where(is_first, holders.rows[codes], -1)
-        _report_group(
-            part,
-            group,
-            np.flatnonzero(held >= 0),
-            lambda row: f"is held by {shortened(holders.ids[int(held[row])].as_py())!r}",
-        )
+    claims = [_claims(part, group, counted, view) for group in part.delta.type.unique]
+    is_good = _good_rows(claims)
+    if is_good.all():
+        return
+    for claim in claims:
+        _report_claims(part, claim, is_good)
+    part.doubted = chosen(part.rows.column("id"), ~is_good)
 
 
 @dataclass(frozen=True, slots=True)
-class _Holders:
-    """Committed rows by the code of the tuple they hold, -1 where nobody holds it."""
+class _Claims:
+    """The tuples that rows want in one unique group."""
 
-    rows: np.ndarray
-    ids: pa.ChunkedArray
+    group: Sequence[str]
+    codes: np.ndarray
+    """For each row the code of its tuple, `NO_CODE` for one that wants none or does not count."""
+    count: int
+    held: np.ndarray
+    """For each code the committed row that has it and stays, -1 where none does."""
+    holders: pa.ChunkedArray
+    """The ids of committed rows."""
+
+    def of_rows(self, by_code: np.ndarray) -> np.ndarray:
+        """What is known by code, for each row; -1 where it wants no tuple."""
+        return np.where(self.codes >= 0, by_code[self.codes], -1) if self.count else self.codes
 
 
-def _committed_holders(
-    part: Part,
-    group: Sequence[str],
-    tuples: TupleCodes,
-    given: Sequence[pa.Array],
-    view: CommittedView,
-) -> _Holders | None:
-    """Who holds tuples of the write and stays; None when nobody does."""
-    probe = _probe(given)
-    found = view.rows(part.table_key, group[probe], given[probe], ("id", *group))
-    found = part.staying(found)
-    if not found.num_rows:
-        return None
-    committed = [
-        comparable(found.column(name).cast(values.type))
-        for name, values in zip(group, given, strict=True)
+def _claims(part: Part, group: Sequence[str], counted: np.ndarray, view: CommittedView) -> _Claims:
+    columns = [comparable(part.rows.column(name)) for name in group]
+    tuples = TupleCodes(columns)
+    codes = np.where(counted, tuples.codes, NO_CODE)
+    wants = codes >= 0
+    found = None
+    if wants.any() and not part.delta.is_overwrite:
+        given = tuples.values if wants.all() else [distinct(chosen(c, wants)) for c in columns]
+        probe = _probe(given)
+        found = view.rows(part.table_key, group[probe], given[probe], ("id", *group))
+        found = part.staying(found)
+    if found is None or not found.num_rows:
+        held, holders = np.full(tuples.count, -1), pa.chunked_array([], pa.utf8())
+    else:
+        same = zip(group, columns, strict=True)
+        committed = [comparable(found.column(name).cast(column.type)) for name, column in same]
+        held, holders = first_rows(tuples.codes_of(committed), tuples.count), found.column("id")
+    return _Claims(group, codes, tuples.count, held, holders)
+
+
+def _good_rows(claims: Sequence[_Claims]) -> np.ndarray:
+    """The rows that get all they want: first come, first served."""
+    is_free = np.logical_and.reduce([claim.of_rows(claim.held) < 0 for claim in claims])
+    wanted = [np.where(is_free, claim.codes, NO_CODE) for claim in claims]
+    earlier = [
+        earlier_rows(codes, claim.count) for codes, claim in zip(wanted, claims, strict=True)
     ]
-    return _Holders(first_rows(tuples.codes_of(committed), tuples.count), found.column("id"))
+    is_late = np.logical_or.reduce([rows >= 0 for rows in earlier])
+    if any(is_late[rows[rows >= 0]].any() for rows in earlier):
+        # The first with a tuple of one group is too late in another, so somebody else may have it.
+        is_late = _late_rows(wanted)
+    good: np.ndarray = is_free & ~is_late
+    return good
+
+
+def _late_rows(wanted: Sequence[np.ndarray]) -> np.ndarray:
+    """Rows that want what an earlier row got, one after the other: each depends on those before."""
+    is_late = np.zeros(len(wanted[0]), dtype=bool)
+    contested = np.flatnonzero(np.logical_or.reduce([_is_shared(codes) for codes in wanted]))
+    taken: list[set[int]] = [set() for _ in wanted]
+    tuples = zip(*(codes[contested].tolist() for codes in wanted), strict=True)
+    for row, codes in zip(contested.tolist(), tuples, strict=True):
+        if any(code in others for code, others in zip(codes, taken, strict=True)):
+            is_late[row] = True
+            continue
+        for code, others in zip(codes, taken, strict=True):
+            if code != NO_CODE:
+                others.add(code)
+    return is_late
+
+
+def _is_shared(codes: np.ndarray) -> np.ndarray:
+    """Whether other rows have the code too; `NO_CODE` is shared with nobody."""
+    # Shifted by one, so that it has a number as well.
+    shared: np.ndarray = (np.bincount(codes + 1)[codes + 1] > 1) & (codes >= 0)
+    return shared
 
 
 def _probe(given: Sequence[pa.Array]) -> int:
@@ -139,19 +169,26 @@ def _is_plain(type: pa.DataType) -> bool:
     return bool(pa.types.is_string(type) or pa.types.is_integer(type))
 
 
-def _report_group(
-    part: Part, group: Sequence[str], wrong: np.ndarray, problem: Callable[[int], str]
-) -> None:
-    where = _group_name(part.delta.type.name, group)
+def _report_claims(part: Part, claim: _Claims, is_good: np.ndarray) -> None:
+    """Report the rows that do not get their tuple of a group."""
+    held = claim.of_rows(claim.held)
+    owner = claim.of_rows(first_rows(np.where(is_good, claim.codes, NO_CODE), claim.count))
+    is_late = (owner >= 0) & (owner < np.arange(len(owner)))
+    where = _group_name(part.delta.type.name, claim.group)
 
     def describe(row: int) -> tuple[str, object]:
-        values = [shown(part.rows.column(name)[row]) for name in group]
+        values = [shown(part.rows.column(name)[row]) for name in claim.group]
         texts = ", ".join(repr(value) for value in values)
+        if held[row] >= 0:
+            problem = f"is held by {shortened(claim.holders[int(held[row])].as_py())!r}"
+        else:
+            problem = f"was given before, at {part.findings.place(int(owner[row]))}"
         if len(values) == 1:
-            return f"@unique violation on {where}: {texts} {problem(row)}", values[0]
-        return f"@unique violation on {where}: ({texts}) {problem(row)}", values
+            return f"@unique violation on {where}: {texts} {problem}", values[0]
+        return f"@unique violation on {where}: ({texts}) {problem}", values
 
-    part.findings.report(Rule.UNIQUE, wrong, describe, property=", ".join(group))
+    wrong = np.flatnonzero(is_late | (held >= 0))
+    part.findings.report(Rule.UNIQUE, wrong, describe, property=", ".join(claim.group))
 
 
 def _group_name(type_name: str, columns: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 Rows, committed rows and the kind of write are random. Compared are all violations, by rule, type,
 property, value, id and line, and which rows are bad; in memory, in pieces, and over real tables.
+Leaving bad rows out ends with a sound graph that lacks no row it could have.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 import tempfile
-from collections import Counter, defaultdict
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -28,34 +29,23 @@ from omnigraph_core.write.integrity import check_delta
 from omnigraph_core.write.view import CommittedView
 from tests.support.committed import Row, batch, delta, memory_view, stored_rows
 from tests.support.examples import examples
+from tests.support.set_rules import (
+    CATALOG,
+    TYPES,
+    Found,
+    Graph,
+    Oracle,
+    Write,
+    drop_repeated,
+    is_sound,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from omnigraph_core.violations import Violation
-    from omnigraph_core.write.batches import GraphType
 
-SCHEMA = """
-node Part {
-    code: String @key
-    serial: String? @unique
-    maker: String?
-    size: F64?
-    @unique(maker, size)
-}
-node Bin { label: String? }
-edge Fits: Part -> Part @card(0..2) { grade: I32?
-    @unique(src, grade)
-}
-edge Holds: Bin -> Part @card(1..2)
-edge Marks: Bin -> Bin @card(2..)
-edge Near: Part -> Bin
-"""
-CATALOG = compile_schema(SCHEMA)
-TYPES: dict[str, GraphType] = {**CATALOG.nodes, **CATALOG.edges}
 PLACES = Places()
-Found = tuple[str, str | None, str | None, str, str | None, int | None]
-
 PART_IDS = st.sampled_from(["p1", "p2", "p3", "p4"])
 BIN_IDS = st.sampled_from(["b1", "b2", "b3", "new1", "new2"])
 EDGE_IDS = st.sampled_from(["e1", "e2", "e3", "e4", "e5", "e6", "new1", "new2", "new3"])
@@ -83,10 +73,6 @@ def rows_of(name: str) -> st.SearchStrategy[Row]:
     return st.fixed_dictionaries(columns)
 
 
-Graph = dict[str, dict[str, Row]]
-"""Type name → id → row."""
-
-
 @st.composite
 def committed_graphs(draw: st.DrawFn) -> Graph:
     """A graph without dangling edges and repeated tuples; counts of edges may be any."""
@@ -109,24 +95,6 @@ def unique_by_id(rows: Iterable[Row]) -> dict[str, Row]:
     return {row["id"]: row for row in rows if not row["id"].startswith("new")}
 
 
-def drop_repeated(rows: dict[str, Row], name: str = "Part") -> dict[str, Row]:
-    kept: dict[str, Row] = {}
-    for id, row in rows.items():
-        groups = TYPES[name].unique
-        if not any(same(row, other, group) for group in groups for other in kept.values()):
-            kept[id] = row
-    return kept
-
-
-def same(one: Row, other: Row, group: Iterable[str]) -> bool:
-    """Whether both have the tuple: null and NaN equal nothing, the zeros each other."""
-    return all(one[name] is not None and one[name] == other[name] for name in group)
-
-
-Write = dict[str, dict[str, Any]]
-"""Type name → rows, deleted ids and the kind of write."""
-
-
 @st.composite
 def writes(draw: st.DrawFn, graph: Graph) -> Write:
     write: Write = {}
@@ -138,6 +106,8 @@ def writes(draw: st.DrawFn, graph: Graph) -> Write:
         deleted = draw(st.lists(st.sampled_from(free), unique=True)) if free else []
         write[name] = {"rows": rows, "deleted": [] if mode == "overwrite" else deleted}
         write[name] |= {"is_strict": mode == "strict", "is_overwrite": mode == "overwrite"}
+        is_claiming = name in CATALOG.nodes and draw(st.booleans())
+        write[name]["claimed"] = ["p9" if name == "Part" else "b9"] if is_claiming else []
     return write
 
 
@@ -151,99 +121,6 @@ def no_fresh_twice(rows: list[Row]) -> list[Row]:
     return kept
 
 
-class Oracle:
-    """Loops over everything; `found` and `bad` are what it is all about."""
-
-    def __init__(self, graph: Graph, write: Write) -> None:
-        self.graph, self.write = graph, write
-        self.found: list[Found] = []
-        self.bad: dict[str, set[int]] = defaultdict(set)
-        self.first: dict[str, dict[str, int]] = {
-            name: self.keys(name, part) for name, part in write.items()
-        }
-        for name in write:
-            self.unique(name)
-        for name in CATALOG.edges:
-            self.ends(name)
-            self.orphans(name)
-        for name in CATALOG.edges:
-            if name in write:
-                self.cardinality(name)
-
-    def report(
-        self, rule: Rule, name: str, property: str, value: object, row: int | None, id: str | None
-    ) -> None:
-        shown_id = None if id is None or id.startswith("new") else id
-        line = None if row is None else row + 1
-        self.found.append((str(rule), name, property, repr(value), shown_id, line))
-
-    def keys(self, name: str, part: dict[str, Any]) -> dict[str, int]:
-        first: dict[str, int] = {}
-        property = "code" if name == "Part" else "id"
-        for row, item in enumerate(part["rows"]):
-            is_committed = part["is_strict"] and item["id"] in self.graph[name]
-            if item["id"] in first or is_committed:
-                self.report(Rule.KEY, name, property, item["id"], row, item["id"])
-                self.bad[name].add(row)
-            first.setdefault(item["id"], row)
-        return first
-
-    def staying(self, name: str) -> dict[str, Row]:
-        """Committed rows that are there after the write as they were."""
-        part = self.write.get(name)
-        if part is None:
-            return self.graph[name]
-        if part["is_overwrite"]:
-            return {}
-        gone = {*part["deleted"], *self.first[name]}
-        return {id: row for id, row in self.graph[name].items() if id not in gone}
-
-    def after(self, name: str) -> set[str]:
-        return {*self.staying(name), *self.first.get(name, {})}
-
-    def unique(self, name: str) -> None:
-        rows = self.write[name]["rows"]
-        for group in TYPES[name].unique:
-            for id, row in self.first[name].items():
-                others = [rows[n] for n in self.first[name].values() if n < row]
-                others += self.staying(name).values()
-                if any(same(rows[row], other, group) for other in others):
-                    values = [rows[row][column] for column in group]
-                    value = values if len(group) > 1 else values[0]
-                    self.report(Rule.UNIQUE, name, ", ".join(group), value, row, id)
-                    self.bad[name].add(row)
-
-    def ends(self, name: str) -> None:
-        edge = CATALOG.edges[name]
-        for side, node in (("src", edge.source), ("dst", edge.target)):
-            for row, item in enumerate(self.write.get(name, {}).get("rows", ())):
-                if item[side] not in self.after(node):
-                    self.report(Rule.ENDPOINT, name, side, item[side], row, item["id"])
-                    self.bad[name].add(row)
-
-    def orphans(self, name: str) -> None:
-        edge = CATALOG.edges[name]
-        for side, node in (("src", edge.source), ("dst", edge.target)):
-            for id, item in self.staying(name).items():
-                if item[side] not in self.after(node):
-                    self.report(Rule.ORPHAN, name, side, item[side], None, id)
-
-    def cardinality(self, name: str) -> None:
-        edge, rows = CATALOG.edges[name], self.write[name]["rows"]
-        low, high = edge.cardinality.minimum, edge.cardinality.maximum
-        staying = self.staying(name)
-        lost = {row["src"] for id, row in self.graph[name].items() if id not in staying}
-        gained = {rows[n]["src"] for n in self.first[name].values()}
-        for source in (lost | gained) & self.after(edge.source):
-            kept = sum(row["src"] == source for row in staying.values())
-            mine = [n for n in self.first[name].values() if rows[n]["src"] == source]
-            is_over = high is not None and bool(mine) and kept + len(mine) > high
-            if is_over or kept + len(mine) < low:
-                last = max(mine) if mine else None
-                self.report(Rule.CARDINALITY, name, "src", source, last, None)
-                self.bad[name] |= set(mine[max(0, (high or 0) - kept) :] if is_over else mine)
-
-
 def outcome(listed: Iterable[Violation]) -> Counter[Found]:
     return Counter(
         (str(v.rule), v.type_name, v.property, repr(v.value), v.id, v.line) for v in listed
@@ -251,32 +128,38 @@ def outcome(listed: Iterable[Violation]) -> Counter[Found]:
 
 
 def compare(graph: Graph, write: Write, view: Any, chunk_rows: int | None) -> None:
+    violations, bad = check(write, view, chunk_rows)
+    oracle = Oracle(graph, write)
+    assert outcome(violations.listed) == Counter(oracle.found)
+    assert violations.total == len(oracle.found)
+    assert bad == {name: rows for name, rows in oracle.bad.items() if rows}
+    check_counts(violations, oracle)
+    assert (violations.total == 0) == is_sound(graph, write)
+
+
+def check(
+    write: Write, view: Any, chunk_rows: int | None = None
+) -> tuple[Violations, dict[str, set[int]]]:
+    """What the validator finds, and the numbers of bad rows by type."""
     deltas = {
         TYPES[name].table_key: delta(TYPES[name], **part, chunk_rows=chunk_rows)
         for name, part in write.items()
     }
     violations = Violations(limit=10_000)
     bad = check_delta(deltas, CATALOG, view, PLACES, violations)
-    oracle = Oracle(graph, write)
-    assert outcome(violations.listed) == Counter(oracle.found)
-    assert violations.total == len(oracle.found)
     masks = {key.split(":")[1]: mask.to_pylist() for key, mask in bad.items()}
-    found = {name: {n for n, is_bad in enumerate(m) if is_bad} for name, m in masks.items()}
-    assert found == {name: rows for name, rows in oracle.bad.items() if rows}
-    check_counts(violations, oracle)
+    return violations, {
+        name: {n for n, is_bad in enumerate(mask) if is_bad} for name, mask in masks.items()
+    }
 
 
 def check_counts(violations: Violations, oracle: Oracle) -> None:
     """The number of edges in the message is the number there would be."""
     for violation in violations.listed:
         if violation.rule is Rule.CARDINALITY:
-            name, source = str(violation.type_name), violation.value
-            rows = oracle.write[name]["rows"]
-            edges = [*oracle.staying(name).values()]
-            edges += [rows[n] for n in oracle.first[name].values()]
             stated = re.search(r"has (\d+),", violation.message)
             assert stated is not None
-            assert int(stated[1]) == sum(edge["src"] == source for edge in edges)
+            assert int(stated[1]) == oracle.totals[str(violation.type_name), violation.value]
 
 
 @settings(max_examples=examples(250), deadline=None)
@@ -305,6 +188,38 @@ def test_set_rules_over_real_tables(data: st.DataObject) -> None:
 
         tables = {type.table_key: open_table(type.table_key) for type in TYPES.values()}
         compare(graph, write, CommittedView(tables.__getitem__), None)
+
+
+@st.composite
+def additions(draw: st.DrawFn, graph: Graph) -> dict[str, list[Row]]:
+    """Rows of types without a minimum that replace nothing, each with its own id."""
+    added: dict[str, list[Row]] = {}
+    for name in ("Part", "Fits", "Near"):
+        rows = {row["id"]: row for row in draw(st.lists(rows_of(name), max_size=7))}
+        added[name] = [row for id, row in rows.items() if id not in graph[name]]
+    return added
+
+
+@settings(max_examples=examples(150), deadline=None)
+@given(data=st.data())
+def test_no_good_row_is_left_out(data: st.DataObject) -> None:
+    graph = data.draw(committed_graphs())
+    added = data.draw(additions(graph))
+    view = memory_view(CATALOG, {name: list(rows.values()) for name, rows in graph.items()})
+
+    def checked(rows: dict[str, list[Row]]) -> dict[str, set[int]]:
+        return check({name: {"rows": items} for name, items in rows.items()}, view)[1]
+
+    left = added
+    while bad := checked(left):
+        left = {
+            name: [row for n, row in enumerate(rows) if n not in bad.get(name, ())]
+            for name, rows in left.items()
+        }
+    for name, rows in added.items():
+        for row in rows:
+            if row not in left[name]:
+                assert checked({**left, name: [*left[name], row]})
 
 
 ROW_SCHEMA = """

@@ -82,6 +82,7 @@ def delta(
     rows: Sequence[Row] = (),
     *,
     deleted: Sequence[str] = (),
+    claimed: Sequence[str] = (),
     chunk_rows: int | None = None,
     **modes: bool,
 ) -> TableDelta:
@@ -95,7 +96,8 @@ def delta(
     table = _table(pa.schema([*fields, *PLACE_FIELDS, pa.field(FRESH, pa.bool_())]), placed)
     if chunk_rows is not None:
         table = pa.Table.from_batches(table.to_batches(chunk_rows), table.schema)
-    return TableDelta(type, table, pa.array(deleted, pa.utf8()), **modes)
+    gone, refused = pa.array(deleted, pa.utf8()), pa.array(claimed, pa.utf8())
+    return TableDelta(type, table, gone, claimed=refused, **modes)
 
 
 def _table(schema: pa.Schema, rows: Iterable[Row]) -> pa.Table:

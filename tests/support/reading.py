@@ -14,8 +14,6 @@ from omnigraph_core.write.records import read_batches
 from omnigraph_core.write.sources import open_sources, places_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from omnigraph_core.violations import Violation
     from omnigraph_core.write.batches import Batch
     from omnigraph_core.write.sources import Given
@@ -96,19 +94,11 @@ def _rows(table: pa.Table) -> list[dict[str, Any]]:
     return [{n: value for n, value in row.items() if value is not None} for row in rows]
 
 
-def read(
-    given: Given,
-    *,
-    left_out: Mapping[int, frozenset[int]] | None = None,
-    limit: int = 1000,
-    **options: Any,
-) -> Outcome:
+def read(given: Given, *, limit: int = 1000, **options: Any) -> Outcome:
     """Everything that comes of some input."""
     sources = open_sources(given, **options)
     violations = Violations(limit)
-    batches = tuple(
-        read_batches(sources, CATALOG, places_of(sources), violations, left_out=left_out)
-    )
+    batches = tuple(read_batches(sources, CATALOG, places_of(sources), violations))
     for batch in batches:
         assert batch.rows.schema == batch_schema(batch.type)
         # Arrow wants whole days of a date64 when it looks closely; ours hold times of day.

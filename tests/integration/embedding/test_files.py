@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -177,6 +178,106 @@ def test_a_file_may_replace_itself(job: EmbedJob, mock: Embedder) -> None:
     assert vector(job.input.read_text().splitlines()[0]) == expected(BOLT)
 
 
+@pytest.mark.parametrize("is_clean", [False, True])
+def test_an_input_named_like_a_draft_is_kept(
+    job: EmbedJob, mock: Embedder, *, is_clean: bool
+) -> None:
+    output_path = job.input.with_name("out.jsonl")
+    source = job.input.rename(job.input.with_name("out.jsonl.tmp"))
+    before = source.read_bytes()
+    job = replace(job, input=source, output=output_path, is_clean=is_clean)
+    assert embed_file(job, mock).rows == len(output(job)) == 4
+    assert source.read_bytes() == before
+
+
+def test_other_files_beside_the_output_are_kept(job: EmbedJob, mock: Embedder) -> None:
+    other = job.output.with_name("out.jsonl.tmp")
+    other.parent.mkdir()
+    other.write_text("mine")
+    embed_file(job, mock)
+    assert other.read_text() == "mine"
+    assert {path.name for path in other.parent.iterdir()} == {"out.jsonl", "out.jsonl.tmp"}
+
+
+def test_two_runs_may_have_one_output(job: EmbedJob, mock: Embedder) -> None:
+    def meanwhile(count: int, total: int) -> None:
+        embed_file(job, mock)
+        assert len(output(job)) == 4
+
+    embed_file(replace(job, is_reembed_all=True), mock, on_done=meanwhile)
+    assert [vector(line) for line in output(job)[:2]] == [expected(BOLT), expected(NUT)]
+    assert [path.name for path in job.output.parent.iterdir()] == ["out.jsonl"]
+
+
+def test_a_link_stays_one_and_its_file_keeps_its_mode(
+    job: EmbedJob, mock: Embedder, tmp_path: Path
+) -> None:
+    link = tmp_path / "link.jsonl"
+    link.symlink_to(job.input)
+    job.input.chmod(0o600)
+    embed_file(replace(job, input=link, output=link), mock)
+    assert link.is_symlink()
+    assert vector(job.input.read_text().splitlines()[0]) == expected(BOLT)
+    assert job.input.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    ("lines", "problem"),
+    [
+        (LINES[:3], "expected 4 rows, 1 to change, found 2 rows, 1 to change"),
+        ([*LINES, LINES[0]], "expected 4 rows, 1 to change, found 5 rows, 2 to change"),
+        ([LINES[2], *LINES[2:]], "expected 4 rows, 1 to change, found 4 rows, 0 to change"),
+        ([], "found 0 rows"),
+        ([*LINES, "{"], "seed.jsonl:6: invalid JSON"),
+        ([r'{"type":"Part","data":{"name":"\ud800"}}'], "seed.jsonl:1: expected text"),
+    ],
+)
+@pytest.mark.parametrize("is_in_place", [False, True])
+def test_an_input_that_changes_meanwhile(
+    job: EmbedJob, lines: list[str], problem: str, *, is_in_place: bool
+) -> None:
+    def configure() -> EmbedConfig:  # asked for between the check and the work
+        job.input.write_text("\n".join(lines))
+        return EmbedConfig(Provider.MOCK, "mock")
+
+    job.output.parent.mkdir()
+    job.output.write_text("before")
+    job = replace(job, output=job.input) if is_in_place else job
+    with pytest.raises(RecordError, match="has changed while it was read: ") as caught:
+        embed_file(job, Embedder(configure))
+    assert problem in caught.value.message
+    assert job.output.read_text() == ("\n".join(lines) if is_in_place else "before")
+    assert not list(job.output.parent.glob(".embed-*"))
+
+
+def test_comments_pass_untouched(job: EmbedJob, mock: Embedder) -> None:
+    lines = [b"// parts", LINES[0].encode(), b"  // size \xe9 {", LINES[2].encode()]
+    job.input.write_bytes(b"\xef\xbb\xbf" + b"\r\n".join(lines))
+    summary = embed_file(job, mock)
+    assert (summary.rows, summary.selected_rows, summary.embedded_rows) == (2, 2, 1)
+    found = job.output.read_bytes().split(b"\n")
+    assert [found[0], *found[2:]] == [lines[0], *lines[2:], b""]
+    assert vector(found[1].decode()) == expected(BOLT)
+
+
+def test_a_line_that_would_lose_a_member_is_refused(job: EmbedJob, mock: Embedder) -> None:
+    twice = '{"type": "Part", "data": {"name": "a", "name": "b"}}'
+    kept = '{"type": "Bin", "data": {"name": "a", "name": "b"}}'
+    done = '{"type": "Part", "data": {"name": "a", "name": "b", "vector": [1, 0, 0, 0]}}'
+    job.input.write_text("\n".join([kept, done, twice, LINES[0], twice]))
+    with pytest.raises(RecordError) as caught:
+        embed_file(job, mock)
+    assert caught.value.message == (
+        f"{job.input}:3: member `name` is given twice\n{job.input}:5: member `name` is given twice"
+    )
+    assert [violation.property for violation in caught.value.violations] == ["name", "name"]
+    with pytest.raises(RecordError, match="jsonl:2: member `name` is given twice"):
+        embed_file(replace(job, is_clean=True), mock)
+    job.input.write_text("\n".join([kept, done]))
+    embed_file(job, mock)
+    assert output(job) == [kept, done], "what is not changed passes"
+
+
 def test_a_provider_is_asked_for_documents(
     job: EmbedJob, server: EmbeddingServer, connect: Connect
 ) -> None:
@@ -220,3 +321,10 @@ def test_places_that_cannot_be_used(job: EmbedJob, mock: Embedder, tmp_path: Pat
         embed_file(replace(job, input=tmp_path / "none"), mock)
     with pytest.raises(ConfigError, match="cannot write "):
         embed_file(replace(job, output=job.input / "out.jsonl"), mock)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ConfigError, match=r"cannot read .*pipe: expected a file"):
+        embed_file(replace(job, input=tmp_path / "pipe"), mock)
+    for place in (tmp_path / "pipe", tmp_path):
+        with pytest.raises(ConfigError, match=r"cannot write .*: expected a file"):
+            embed_file(replace(job, output=place), mock)
+    assert (tmp_path / "pipe").is_fifo()

@@ -316,6 +316,57 @@ def test_a_missing_key_is_named_when_a_vector_is_needed(
     assert server.requests == []
 
 
+@BOTH
+def test_a_wait_of_ages_is_none(server: EmbeddingServer, connect: Connect, provider: str) -> None:
+    server.queue(Reply(429, {}, {"retry-after": f"Mon, 01 Jan {'9' * 20} 00:00:00 GMT"}))
+    embed(connect(server.url, provider), "alpha")
+    assert len(server.requests) == 2
+
+
+@BOTH
+def test_requests_that_cannot_be_written(
+    server: EmbeddingServer, connect: Connect, provider: str
+) -> None:
+    embedder = connect(server.url, provider)
+    with pytest.raises(EmbeddingError, match="the request cannot be written") as caught:
+        embedder.embed(["alpha"], dimension=4, task=Task.QUERY, model="\ud800")
+    assert not caught.value.retryable
+    assert server.requests == []
+
+
+def test_a_model_no_address_can_hold(server: EmbeddingServer, connect: Connect) -> None:
+    embedder = connect(server.url, "gemini")
+    with pytest.raises(EmbeddingError, match="the request cannot be written"):
+        embedder.embed(["alpha"], dimension=4, task=Task.QUERY, model="a\nb")
+    assert server.requests == []
+
+
+def test_a_redirection_to_nowhere(server: EmbeddingServer, connect: Connect) -> None:
+    server.queue(Reply(307, {}, {"location": f"http://{'a' * 70}.example/v1"}))
+    with pytest.raises(EmbeddingError, match="the request cannot be written"):
+        embed(connect(server.url, "openai"), "alpha")
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("ALL_PROXY", "bad://me:secret@host"),
+        ("ALL_PROXY", "http://me:secret@[::1"),
+        ("SSL_CERT_FILE", "/none/such.pem"),
+    ],
+)
+def test_surroundings_no_client_can_use(
+    server: EmbeddingServer, connect: Connect, provider: str, name: str, value: str
+) -> None:
+    embedder = connect(server.url, provider, **{name: value})
+    with pytest.raises(ConfigError, match="cannot be used") as caught:
+        embed(embedder, "alpha")
+    assert name in str(caught.value.hint)
+    assert "secret" not in str(caught.value)
+    assert server.requests == []
+
+
 def test_dimension_zero_is_refused(server: EmbeddingServer, connect: Connect) -> None:
     embedder = connect(server.url, "openai")
     with pytest.raises(EmbeddingError, match="expected a dimension above zero, found 0"):

@@ -86,6 +86,16 @@ def test_every_problem_of_a_spec_is_named(
         ("- 1", ["manifest: expected an object", "sources.raw_seed", "embeddings: expected"]),
         ("sources: {raw_seed: 3}", ["in sources.raw_seed, found 3", "embeddings: expected"]),
         ("a: [", ["expected YAML"]),
+        ("[" * 5000, ["expected YAML"]),
+        ("d: 2024-99-99", ["expected YAML: month must be"]),
+        ("d: !!bool maybe", ["expected YAML"]),
+        ("d: !!timestamp soon", ["expected YAML"]),
+        ("d: !!int ''", ["expected YAML"]),
+        ('seed: {data: "a\\0b"}', ["expected a path in seed.data, found 'a\\x00b'"]),
+        (
+            'artifacts: {embedded_seed: "\\uD800"}',
+            ["expected a path in artifacts.embedded_seed"],
+        ),
     ],
 )
 def test_every_problem_of_a_manifest_is_named(
@@ -97,11 +107,22 @@ def test_every_problem_of_a_manifest_is_named(
         assert problem in caught.value.message
 
 
+def test_what_was_found_is_shown_in_brief(tmp_path: Path) -> None:
+    levels = [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]" for n in range(1, 9)]
+    text = "\n".join(["l0: &l0 [1]", *levels, "sources: {raw_seed: *l8}", "embeddings: *l8"])
+    with pytest.raises(ConfigError, match=r"embeddings: expected an object, found \[") as caught:
+        load_seed(write(tmp_path / "seed.yaml", text))
+    assert len(caught.value.message) < 1_000_000, "not ten to the eighth members"
+
+
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"cannot read .*No such file"):
         load_spec(tmp_path / "none.json")
     with pytest.raises(ConfigError, match="expected JSON"):
         load_spec(write(tmp_path / "spec.json", "{"))
+    for text in ("[" * 100_000, '{"dimension": ' + "9" * 5000 + "}"):
+        with pytest.raises(ConfigError, match="expected JSON"):
+            load_spec(write(tmp_path / "spec.json", text))
     (tmp_path / "latin").write_bytes(b"\xe9")
     with pytest.raises(ConfigError, match="expected UTF-8"):
         load_spec(tmp_path / "latin")

@@ -16,18 +16,13 @@ from omnigraph_core.errors import (
     ParameterError,
     PreconditionFailed,
 )
-from tests.support.loading import ids, lines, note, part, rows, small_graph, state
+from tests.support.loading import ids, lines, note, part, rows, state
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     Write = Callable[..., Any]
-
-
-@pytest.fixture
-def graph(tmp_path: Path) -> Omnigraph:
-    return small_graph(tmp_path)
 
 
 def load_note(graph: Omnigraph, rank: int = 1, **options: Any) -> Any:

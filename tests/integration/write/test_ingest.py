@@ -12,17 +12,12 @@ from omnigraph_core.errors import (
     ConstraintViolation,
     PreconditionFailed,
 )
-from tests.support.loading import ids, lines, note, part, rows, small_graph, state
+from tests.support.loading import ids, lines, note, part, rows, state
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from omnigraph_core.engine.omnigraph import Omnigraph
-
-
-@pytest.fixture
-def graph(tmp_path: Path) -> Omnigraph:
-    return small_graph(tmp_path)
 
 
 def test_a_missing_branch_is_forked(graph: Omnigraph) -> None:

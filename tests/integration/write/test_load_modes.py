@@ -29,17 +29,11 @@ from tests.support.loading import (
     places,
     refused,
     rows,
-    small_graph,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-
-
-@pytest.fixture
-def graph(tmp_path: Path) -> Omnigraph:
-    return small_graph(tmp_path)
 
 
 # Merge

@@ -33,11 +33,6 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def graph(tmp_path: Path) -> Omnigraph:
-    return small_graph(tmp_path)
-
-
-@pytest.fixture
 def rejects(tmp_path: Path) -> Path:
     return tmp_path / "out" / "rejects.jsonl"
 

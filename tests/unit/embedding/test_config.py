@@ -200,6 +200,7 @@ def test_the_cache_file(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"OMNIGRAPH_EMBED_BASE_URL": "localhost:80"}, "expected an http or https address"),
         ({"OMNIGRAPH_EMBED_BASE_URL": "http://"}, "expected an http or https address"),
         ({"OMNIGRAPH_EMBED_BASE_URL": "http://a:b"}, "expected an http or https address"),
+        ({"OMNIGRAPH_EMBED_CACHE": "~nosuchuser/x"}, "^OMNIGRAPH_EMBED_CACHE='~nosuchuser/x': "),
     ],
 )
 def test_bad_settings_are_refused_on_first_need(
@@ -210,6 +211,107 @@ def test_bad_settings_are_refused_on_first_need(
     embedder = Embedder.from_settings()
     with pytest.raises(ConfigError, match=message):
         embedder.model_for(None)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://[::1",
+        "http://exa mple",
+        "http://ex\x01ample",
+        "http://exa\nmple",
+        "http://127.0.0.1:9/\x01",
+        "http://xn--\udcff.com",
+        "http://xn--ü.com",
+        "http://-xn--",
+        "http://a%00b",
+        "http://☃.example",
+        f"http://{'a' * 64}.example",
+        f"http://{'ü' * 60}.example",
+        "http://a..example",
+        "http://.example",
+        "http://999.1.1.1",
+        "http://[::g]",
+        f"http://example/{'a' * 70_000}",
+    ],
+)
+@pytest.mark.parametrize(
+    ("provider", "name"),
+    [
+        ("gemini", "OMNIGRAPH_EMBED_BASE_URL"),
+        ("gemini", "OMNIGRAPH_GEMINI_BASE_URL"),
+        ("openai", "OPENAI_BASE_URL"),
+    ],
+)
+def test_addresses_no_request_can_go_to(
+    monkeypatch: pytest.MonkeyPatch, provider: str, name: str, url: str
+) -> None:
+    with pytest.raises(ConfigError, match=f"^{name}: expected an http or https address"):
+        config(monkeypatch, OMNIGRAPH_EMBED_PROVIDER=provider, **{name: url})
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://localhost:11434/v1",
+        "https://EXAMPLE.com./v1",
+        "http://my_service/v1",
+        "http://127.0.0.1:80",
+        "http://[::1]:8080/v1",
+        "http://3com.example",
+        "https://bücher.example/v1",
+        "https://xn--bcher-kva.example/v1",
+        f"http://{'a' * 63}.example",
+        "http://someone:word@host/v1",
+    ],
+)
+def test_addresses_a_request_can_go_to(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    assert config(monkeypatch, OMNIGRAPH_EMBED_BASE_URL=url).base_url == url
+
+
+@pytest.mark.parametrize(
+    "url", ["http://me:secret@exa mple", "me:secret@host", "ftp://me:a//secret@host"]
+)
+def test_the_password_of_an_address_is_not_shown(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    with pytest.raises(ConfigError, match=r"\*\*\*@(exa mple|host)") as caught:
+        config(monkeypatch, OMNIGRAPH_EMBED_BASE_URL=url)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("key", ["secretл", "secret\u00a01", "secret\n1", "secret\x7f1"])
+@pytest.mark.parametrize(
+    ("provider", "name", "url"),
+    [
+        ("gemini", "GEMINI_API_KEY", GEMINI_URL),
+        ("openai", "OPENAI_API_KEY", OPENAI_URL),
+        ("openai-compatible", "OPENAI_API_KEY", "http://a/v1"),
+        ("openai-compatible", "OPENROUTER_API_KEY", "http://a/v1"),
+        ("openai-compatible", "OPENROUTER_API_KEY", OPENROUTER_URL),
+    ],
+)
+def test_keys_no_header_can_carry(
+    monkeypatch: pytest.MonkeyPatch, provider: str, name: str, url: str, key: str
+) -> None:
+    monkeypatch.setenv(name, key)
+    monkeypatch.setenv("OMNIGRAPH_EMBED_BASE_URL", url)
+    with pytest.raises(ConfigError, match=f"^{name}: expected printable ASCII") as caught:
+        config(monkeypatch, OMNIGRAPH_EMBED_PROVIDER=provider)
+    assert "secret" not in str(caught.value)
+
+
+def test_only_the_key_that_is_used_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = config(monkeypatch, OMNIGRAPH_EMBED_PROVIDER="gemini", OPENAI_API_KEY="л")
+    assert found.key is None
+
+
+def test_without_a_home_there_is_no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(os, "getuid", lambda: 2**32 - 2)  # of nobody the system knows
+    assert config(monkeypatch).cache is None
+    with pytest.raises(ConfigError, match=r"^OMNIGRAPH_EMBED_CACHE='~/v': expected a file"):
+        config(monkeypatch, OMNIGRAPH_EMBED_CACHE="~/v")
+    assert config(monkeypatch, OMNIGRAPH_EMBED_CACHE="/v").cache == Path("/v")
 
 
 def test_a_key_is_not_printed(monkeypatch: pytest.MonkeyPatch) -> None:

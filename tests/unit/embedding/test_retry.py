@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import TYPE_CHECKING
@@ -92,6 +93,13 @@ def test_a_refusal_ends_at_once() -> None:
     assert waits.seconds == []
 
 
+@pytest.mark.parametrize("key", ["k", "no"])
+def test_a_tiny_key_does_not_garble_words(key: str) -> None:
+    config = replace(patient(), key=key)
+    with pytest.raises(EmbeddingError, match=r"not known$"):
+        ask_patiently(Scripted(Failure("not known")), ["a"], ASK, config, Waits())
+
+
 def test_no_wait_passes_the_deadline() -> None:
     client, waits = Scripted(BUSY, BUSY), Waits()
     with pytest.raises(EmbeddingError, match="attempt 2 of 4"):
@@ -115,6 +123,9 @@ def test_being_stopped_ends_the_wait() -> None:
         ({"retry-after": "soon"}, None),
         ({"retry-after": "-1"}, None),
         ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, None),
+        ({"retry-after": f"Mon, 01 Jan {'9' * 20} 00:00:00 GMT"}, None),
+        ({"retry-after": f"{'9' * 20} Jan 2030 00:00:00 GMT"}, None),
+        ({"retry-after": "9" * 5000}, float("inf")),
         ({}, None),
     ],
 )

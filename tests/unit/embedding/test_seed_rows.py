@@ -95,6 +95,8 @@ def test_lines_that_pass() -> None:
         (b'{"a": NaN}', Rule.JSON, "expected a finite number, found NaN"),
         (b'{"a": 1e999}', Rule.JSON, "expected a finite number, found 1e999"),
         (b"[" * 100_000, Rule.JSON, "invalid JSON: "),
+        (b'{"a": ' + b"[" * 600 + b"]" * 600 + b"}", Rule.JSON, "nested too deeply"),
+        (b"[" * 900 + b"]" * 900, Rule.JSON, "nested too deeply"),
         (b"[1]", Rule.RECORD, "expected a JSON object, found [1]"),
         (b'{"type": "Part"}', Rule.RECORD, "expected an object `data`, found null"),
         (b'{"type": "Part", "data": [1]}', Rule.RECORD, "expected an object `data`, found [1]"),
@@ -105,6 +107,43 @@ def test_lines_that_do_not(line: bytes, rule: Rule, message: str) -> None:
     assert isinstance(problem, Violation)
     assert problem.rule == rule
     assert message in problem.message
+
+
+def test_many_brackets_are_not_deep() -> None:
+    parsed = row(name="[" * 999, sizes=[[1]] * 999, nested=json.loads("[" * 150 + "]" * 150))
+    assert source_text(parsed, TypeSpec("vector", ("sizes",))).endswith("1, 1")
+    assert json.loads(parsed.render()) == parsed.members
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        (b"// a comment \r\n", "// a comment "),
+        (b'\t //{"type": "Part"}\n', '\t //{"type": "Part"}'),
+        (b"//", "//"),
+        (b"// size \xe9\n", "// size \udce9"),
+    ],
+)
+def test_comments_pass(line: bytes, text: str) -> None:
+    comment = parse_row(line)
+    assert isinstance(comment, SeedRow)
+    assert (comment.text, comment.is_comment, comment.type_name) == (text, True, None)
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        (b'{"type": "Part", "data": {"name": "a", "size": 1, "name": "b"}}', "name"),
+        (b'{"type": "Part", "data": {}, "data": {}}', "data"),
+        (b'{"type": "Part", "data": {"a": [{"b": 1, "b": 1}]}}', "b"),
+        (rb'{"type": "Part", "data": {"\ud800": 1, "\ud800": 1}}', r"\ud800"),
+        (b'{"type": "Part", "data": {"a": {"b": 1}, "b": {"a": 1}}}', None),
+    ],
+)
+def test_repeated_members_are_remembered(line: bytes, name: str | None) -> None:
+    parsed = parse_row(line)
+    assert isinstance(parsed, SeedRow)
+    assert parsed.repeated == name
 
 
 def test_a_changed_row_keeps_what_it_held() -> None:
