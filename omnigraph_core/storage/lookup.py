@@ -20,6 +20,8 @@ from omnigraph_core.storage.translate import translated
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from lance.blob import BlobFile
+
     from omnigraph_core.storage.dataset import Table
 
 ADDRESS: Final = "_rowaddr"
@@ -31,13 +33,16 @@ MAX_INDEXED_KEYS: Final = 2_000
 _MAX_TAKEN_SHARE: Final = 0.25
 """Of the rows of a table: beyond it, reading all of them in order beats picking these out."""
 
-PORTION_BYTES: Final = 64 << 20
+PORTION_BYTES: Final = 32 << 20
 """Of rows that are in memory at a time while they are read one after another, or one row."""
 
 _FIRST_ROWS: Final = 16
 _MOST_ROWS: Final = 2**20
 _GROWTH: Final = 4
 """By which more rows are picked out at once, for as long as they turn out to be small."""
+
+_PIECE_BYTES: Final = 8 << 20
+"""Of a blob that are asked for at once when it is read alone."""
 
 _KEY_ROWS: Final = 65_536
 """Rows of a batch while only one column of keys is read."""
@@ -320,5 +325,20 @@ def _assembled(
 def _blobs_at(table: Table, column: str, addresses: pa.Array | pa.ChunkedArray) -> pa.Array:
     wanted = addresses.to_pylist()
     with translated("reading blobs", table.uri):
+        if len(wanted) == 1:
+            (file,) = table.dataset.take_blobs(column, addresses=wanted)
+            return pa.nulls(1, PLAIN) if file is None else _blob_in(file)
         read = table.dataset.read_blobs(column, addresses=wanted, preserve_order=True)
     return pa.array([content for _, content in read], PLAIN)
+
+
+def _blob_in(file: BlobFile) -> pa.Array:
+    """One blob, which may be large: read piece by piece, it is in memory once and not thrice."""
+    size = file.size()
+    content = pa.allocate_buffer(size)
+    view = memoryview(content).cast("B")
+    for start in range(0, size, _PIECE_BYTES):
+        end = min(start + _PIECE_BYTES, size)
+        view[start:end] = file.read_range(start, end - start)
+    offsets = pa.array([0, size], pa.int64()).buffers()[1]
+    return pa.Array.from_buffers(PLAIN, 1, [None, offsets, content])

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from omnigraph_core.manifest.snapshot import Snapshot
     from omnigraph_core.schema.catalog import Embedding, NodeType
     from omnigraph_core.storage.dataset import Table
+    from omnigraph_core.storage.fragments import StagedFragments
     from omnigraph_core.write.commit import WriteOptions
     from omnigraph_core.write.progress import Listener
 
@@ -311,7 +312,11 @@ class _Part:
 
         They may have blobs, so they are read and written a few at a time.
         """
-        parts = (write_append(table, self._changed(rows)) for rows in iter_taken(table, replaced))
+
+        def written(rows: pa.Table) -> StagedFragments:
+            return write_append(table, self._changed(rows))
+
+        parts = map(written, iter_taken(table, replaced))  # a loop would hold rows a turn longer
         return stage_replace(table, combine(table, parts), replaced)
 
     def _changed(self, rows: pa.Table) -> pa.Table:

@@ -23,10 +23,19 @@ _LONGEST_ROW: Final = 1 << 29
 _COMMA, _QUOTE, _NEWLINE, _RETURN = b',"\n\r'
 _BESIDE_QUOTES: Final = np.isin(np.arange(256), [_COMMA, _QUOTE, _NEWLINE, _RETURN])
 """By byte: whether it may stand before an opening quote and behind a closing one."""
-_FIELD: Final = re.compile(
-    rb'(?:"((?>[^"]*(?:""[^"]*)*))"([^,\r\n]*)|((?!")[^,\r\n]*))(,|\r\n|\n|\r)'
-)
-"""A field and what ends it: its text if quoted, what stands behind the quote, its text if not."""
+_TEXT: Final = rb'(?>[^"]*(?:""[^"]*)*)'
+_OPEN: Final = rb"[^,\r\n]*"
+_BREAK: Final = rb"(?:\r\n|\n|\r)"
+_FIELD: Final = re.compile(rb'(?:"(%s)"(%s)|(?!")(%s))(?:,|%s)' % (_TEXT, _OPEN, _OPEN, _BREAK))
+"""A field: its text if quoted, what stands behind the quote, its text if not."""
+
+
+def _row_pattern(field: bytes) -> re.Pattern[bytes]:
+    return re.compile(rb"(?>(?:%s,)*)%s%s" % (field, field, _BREAK))
+
+
+_ROW: Final = _row_pattern(rb'(?:"%s"|(?!")%s)' % (_TEXT, _OPEN))
+_ODD_ROW: Final = _row_pattern(rb'(?:"%s"%s|(?!")%s)' % (_TEXT, _OPEN, _OPEN))
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +56,16 @@ class RowBlock:
     def text(self, row: int) -> bytes:
         """A row without its line break."""
         return self.data[self.starts[row] : self.ends[row]].rstrip(b"\r\n")
+
+    def without_first(self) -> RowBlock:
+        cut = int(self.ends[0])
+        return RowBlock(
+            self.data[cut:],
+            self.starts[1:] - cut,
+            self.ends[1:] - cut,
+            self.lines[1:],
+            self.odd[1:],
+        )
 
     def where(self, mask: np.ndarray) -> RowBlock:
         """The rows at which the mask is true."""
@@ -114,7 +133,7 @@ def _rows(data: bytes, breaks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     bytes_ = np.frombuffer(data, dtype=np.uint8)
     quotes = np.flatnonzero(bytes_ == _QUOTE)
     if not _are_regular(bytes_, quotes):
-        return _rows_by_field(data, breaks)
+        return _rows_one_by_one(data, breaks)
     is_outside = np.searchsorted(quotes, breaks) % 2 == 0
     ends = breaks[is_outside] + 1
     return ends, np.zeros(len(ends), dtype=bool)
@@ -132,19 +151,20 @@ def _are_regular(bytes_: np.ndarray, quotes: np.ndarray) -> bool:
     return bool(_BESIDE_QUOTES[before].all() and _BESIDE_QUOTES[behind].all())
 
 
-def _rows_by_field(data: bytes, breaks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The same field by field, whatever the quotes are."""
+def _rows_one_by_one(data: bytes, breaks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The same row by row, whatever the quotes are."""
     ends: list[int] = []
     odd: list[bool] = []
-    place, is_odd = 0, False
+    place = 0
     last = int(breaks[-1]) + 1 if len(breaks) else 0
-    while place < last and (found := _FIELD.match(data, place)):
+    while place < last:
+        regular = _ROW.match(data, place)
+        found = regular or _ODD_ROW.match(data, place)
+        if found is None or found.end() > last:
+            break
         place = found.end()
-        is_odd = is_odd or bool(found[2])
-        if found[4] != b"," and place <= last:
-            ends.append(place)
-            odd.append(is_odd)
-            is_odd = False
+        ends.append(place)
+        odd.append(regular is None)
     return np.array(ends, dtype=np.int64), np.array(odd, dtype=bool)
 
 

@@ -42,7 +42,7 @@ def read_csv(
 
 
 def _batches(first: RowBlock, rest: Iterator[RowBlock], parser: _Parser) -> Iterator[_Numbered]:
-    yield parser.parse(first.where(np.arange(len(first)) > 0))
+    yield parser.parse(first.without_first())
     for block in rest:
         yield parser.parse(block)
 

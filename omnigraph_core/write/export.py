@@ -6,6 +6,7 @@ is bounded by the ids of one table and a few megabytes of its rows, or one row i
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -77,9 +78,8 @@ def export_jsonl(
     for type in selected:
         table = open_table(type.table_key)
         _refuse_unprintable(type, table, batch_rows)
-        for rows in iter_by_id(table, exported_columns(type), batch_rows=batch_rows):
-            yield row_lines(type, rows)
-            del rows
+        batches = iter_by_id(table, exported_columns(type), batch_rows=batch_rows)
+        yield from map(partial(row_lines, type), batches)
 
 
 def exported_columns(type: GraphType) -> tuple[str, ...]:

@@ -6,10 +6,11 @@ import io
 import random
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
-from omnigraph_core.errors import InvariantBroken, RecordError, StorageError
+from omnigraph_core.errors import ConfigError, InvariantBroken, RecordError, StorageError
 from omnigraph_core.storage.blobs import open_blob
 from omnigraph_core.storage.compact import compact
 from omnigraph_core.storage.dataset import create_table, open_empty, open_table
@@ -253,6 +254,45 @@ def test_a_blob_is_read_like_a_file(stocked: Table, key: str, content: bytes) ->
         assert blob.seek(0, io.SEEK_END) == len(content)
     with pytest.raises(StorageError, match="reading a blob failed"):
         blob.read()
+
+
+@pytest.mark.parametrize(
+    ("offset", "whence", "message"),
+    [
+        (-5, io.SEEK_SET, "negative position -5"),
+        (-8, io.SEEK_CUR, "negative position -5"),
+        (-(len(SMALL) + 1), io.SEEK_END, "negative position -1"),
+        (0, 7, "whence of 0, 1 or 2, found 7"),
+        (1.5, io.SEEK_SET, "the offset is a whole number, not 1.5"),
+    ],
+)
+def test_places_that_cannot_be(stocked: Table, offset: Any, whence: int, message: str) -> None:
+    with present_blob(stocked, "small") as blob:
+        blob.seek(3)
+        with pytest.raises(ConfigError, match=message):
+            blob.seek(offset, whence)
+        assert blob.tell() == 3, "it stays where it was"
+        assert blob.seek(-2, io.SEEK_CUR) == 1
+        assert blob.seek(-1, io.SEEK_END) == len(SMALL) - 1
+
+
+@pytest.mark.parametrize(
+    ("offset", "length", "message"),
+    [
+        (-5, 2, "no range begins at -5"),
+        (0, -1, "no range begins at 0 and has length -1"),
+        ("1", 2, "the offset is a whole number, not '1'"),
+        (1, 2.0, "the length is a whole number, not 2.0"),
+        (1, None, "the length is a whole number, not None"),
+    ],
+)
+def test_ranges_that_cannot_be(stocked: Table, offset: Any, length: Any, message: str) -> None:
+    with present_blob(stocked, "small") as blob:
+        with pytest.raises(ConfigError, match=message):
+            blob.read_range(offset, length)
+        with pytest.raises(ConfigError, match="the count is a whole number, not 'x'"):
+            blob.read("x")
+        assert blob.read(np.int64(2)) == SMALL[:2]
 
 
 def present_blob(table: Table, key: str) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -20,6 +21,8 @@ from omnigraph_core.storage.lookup import (
     find_rows,
     find_where,
     iter_rows,
+    iter_taken,
+    spans,
     take_rows,
 )
 from omnigraph_core.storage.segments import IndexRequest, SegmentKind
@@ -226,18 +229,104 @@ def test_rows_one_after_another(stocked: Table) -> None:
     assert with_blobs.to_pylist() == parts([0, 2, 3, 4, 5])
 
 
-def test_large_blobs_come_a_few_at_a_time(empty: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lookup, "_PORTION_BYTES", 1000)
-    sizes = [300, 300, 300, 300, 5000, 0, None, 300, 300]
+SIZES = [300, 300, 300, 300, 5000, 0, None, 300, 300]
+"""Of blobs, one after another."""
+
+
+def of_sizes(table: Table) -> tuple[Table, list[dict[str, Any]]]:
     items = [
         part(number, drawing=None if size is None else bytes([number]) * size)
-        for number, size in enumerate(sizes)
+        for number, size in enumerate(SIZES)
     ]
-    table = present(stage_append(empty, rows(items)))
+    return present(stage_append(table, rows(items))), items
+
+
+def drawn(content: pa.RecordBatch | pa.Table) -> int:
+    return sum(map(len, filter(None, content.column("drawing").to_pylist())))
+
+
+def test_large_blobs_come_a_few_at_a_time(empty: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lookup, "PORTION_BYTES", 1000)
+    table, items = of_sizes(empty)
     batches = list(iter_rows(table))
-    held = [sum(map(len, filter(None, batch.column("drawing").to_pylist()))) for batch in batches]
-    assert held == [900, 300, 5600], "the limit, or a blob that is larger and a bit"
+    assert [drawn(batch) for batch in batches] == [900, 300, 5000, 600], "the limit, or one blob"
     assert pa.Table.from_batches(batches).to_pylist() == items
+
+
+def addresses_of(table: Table) -> pa.ChunkedArray:
+    return find_where(table, None, [], has_addresses=True).column(ADDRESS)
+
+
+def test_blobs_are_taken_a_few_at_a_time(empty: Table) -> None:
+    table, items = of_sizes(empty)
+    backwards = addresses_of(table).take(pa.array(range(len(items) - 1, -1, -1)))
+    portions = list(iter_taken(table, backwards, ["id", "drawing"], portion_bytes=1200))
+    held = [drawn(portion) for portion in portions]
+    assert max(size for size in held if size != 5000) <= 1200
+    assert held.count(5000) == 1, "what is larger comes alone"
+    assert len(held) <= 4, "and the others together"
+    assert pa.concat_tables(portions).to_pylist() == [
+        {"id": item["id"], "drawing": item["drawing"]} for item in reversed(items)
+    ]
+
+
+@pytest.mark.parametrize("size", [None, 0, 1, 999, 1000, 1001, 2000, 60_500])
+def test_a_blob_that_comes_alone(
+    empty: Table, monkeypatch: pytest.MonkeyPatch, size: int | None
+) -> None:
+    monkeypatch.setattr(lookup, "_PIECE_BYTES", 1000)
+    drawing = None if size is None else random.Random(size).randbytes(size)
+    item = part(1, drawing=drawing)
+    table = present(stage_append(empty, rows([item, part(2)])))
+    taken = take_rows(table, addresses_of(table)[:1])
+    taken.validate(full=True)
+    assert taken.schema == table.schema
+    assert taken.to_pylist() == [item]
+    assert present(stage_append(table, taken)).read().to_pylist() == [item, part(2), item]
+
+
+def test_no_more_blobs_are_read_than_asked_for(empty: Table) -> None:
+    blobs = [random.Random(seed).randbytes(100_000) for seed in range(8)]
+    items = [part(number, drawing=blob) for number, blob in enumerate(blobs)]
+    table = present(stage_append(empty, rows(items)))
+    portions = iter_taken(table, addresses_of(table), ["drawing"], portion_bytes=250_000)
+    table.dataset.io_stats_incremental()
+    assert drawn(next(portions)) == 200_000
+    assert 200_000 <= table.dataset.io_stats_incremental().read_bytes < 300_000
+
+
+@pytest.mark.parametrize("portion_bytes", [1, 5_000, 50_000, lookup.PORTION_BYTES])
+def test_long_texts_are_taken_a_few_at_a_time(empty: Table, portion_bytes: int) -> None:
+    items = [part(number, name="x" * 900) for number in range(200)]
+    table = present(stage_append(empty, rows(items)))
+    sizes = [
+        portion.nbytes
+        for portion in iter_taken(table, addresses_of(table), portion_bytes=portion_bytes)
+    ]
+    assert max(sizes) < portion_bytes + 3_000
+    assert len(sizes) <= max(1, min(200, 3 * sum(sizes) // portion_bytes))
+    found = pa.concat_tables(iter_taken(table, addresses_of(table), portion_bytes=portion_bytes))
+    assert found.schema == table.schema
+    assert found.to_pylist() == items
+
+
+def test_nothing_to_take(stocked: Table) -> None:
+    assert list(iter_taken(stocked, pa.array([], pa.uint64()))) == []
+
+
+@pytest.mark.parametrize(
+    ("sizes", "most_rows", "expected"),
+    [
+        ([], 9, []),
+        ([9], 9, [(0, 1)]),
+        ([5, 5, 5], 9, [(0, 2), (2, 3)]),
+        ([0, 10, 0, 0, 11, 0, 1], 9, [(0, 4), (4, 5), (5, 7)]),
+        ([0] * 5, 2, [(0, 2), (2, 4), (4, 5)]),
+        ([9, 9, 1, 1, 1], 2, [(0, 1), (1, 3), (3, 5)]),
+    ],
+)
+def test_spans(sizes: list[int], most_rows: int, expected: list[tuple[int, int]]) -> None:
+    assert list(spans(np.array(sizes, np.int64), 10, most_rows=most_rows)) == expected
 
 
 def test_columns_are_found_for_most_and_for_few_rows(stocked: Table) -> None:

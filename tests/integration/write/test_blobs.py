@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -71,6 +71,15 @@ def test_ranges(graph: Omnigraph, offset: int, length: int | None, expected: byt
 def test_ranges_that_cannot_be(graph: Omnigraph, offset: int, length: int | None) -> None:
     with pytest.raises(ConfigError, match="no range"):
         drawing(graph, "small", offset, length)
+
+
+@pytest.mark.parametrize(("offset", "length"), [("1", None), (1.5, None), (None, 1), (0, "2")])
+@pytest.mark.parametrize("sku", ["small", "none"])
+def test_ranges_that_are_not_of_whole_numbers(
+    graph: Omnigraph, sku: str, offset: Any, length: Any
+) -> None:
+    with pytest.raises(ConfigError, match="is a whole number, not"):
+        drawing(graph, sku, offset, length)
 
 
 def test_ranges_of_nothing(graph: Omnigraph) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
+import random
 import shutil
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
@@ -16,13 +17,14 @@ import pytest
 from omnigraph_core.errors import ConfigError, DataError, StorageError
 from omnigraph_core.schema.arrow import table_schema
 from omnigraph_core.schema.build import compile_schema
+from omnigraph_core.storage import lookup
 from omnigraph_core.storage.compact import compact
 from omnigraph_core.storage.dataset import create_table
-from omnigraph_core.storage.lookup import take_rows
 from omnigraph_core.storage.session import open_store
 from omnigraph_core.storage.staged import stage_append, stage_delete_keys, stage_upsert
 from omnigraph_core.violations import Violations
 from omnigraph_core.write import export
+from omnigraph_core.write import export_parquet as export_parquet_module
 from omnigraph_core.write.export import export_jsonl, select_tables
 from omnigraph_core.write.export_parquet import ExportedFile, export_parquet
 from omnigraph_core.write.json_rows import row_lines
@@ -235,12 +237,13 @@ def test_the_same_rows_are_the_same_bytes(tables: Tables) -> None:
 def spied(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many rows each read of the table asks for."""
     sizes: list[int] = []
+    taken = lookup._taken
 
     def counting(table: Table, addresses: pa.Array, columns: Sequence[str]) -> pa.Table:
         sizes.append(len(addresses))
-        return take_rows(table, addresses, columns)
+        return taken(table, addresses, columns)
 
-    monkeypatch.setattr(export, "take_rows", counting)
+    monkeypatch.setattr(lookup, "_taken", counting)
     return sizes
 
 
@@ -261,6 +264,51 @@ def test_narrow_rows_come_many_at_a_time(tables: Tables, monkeypatch: pytest.Mon
     chunks = list(export_jsonl([NOTE], tables.open, batch_rows=100))
     assert max(chunk.count(b"\n") for chunk in chunks) == 100
     assert len(sizes) < 10, "else every batch is gathered from all of the table"
+
+
+@pytest.fixture
+def pictured(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> Tables:
+    """A small blob, many that fit a few at a time, and one that is larger than what is held."""
+    monkeypatch.setattr(export, "_BATCH_BYTES", 5_000)
+    sizes = [1, *([1_000] * 30), 20_000, 1, 1]
+    rows = [
+        sensor(f"s{number:02d}", picture=random.Random(number).randbytes(size))
+        for number, size in enumerate(sizes)
+    ]
+    tables.append(SENSOR, rows[::-1])
+    return tables
+
+
+def test_large_blobs_come_a_few_at_a_time(pictured: Tables) -> None:
+    chunks = list(export_jsonl([SENSOR], pictured.open))
+    lengths = [len(chunk) for chunk in chunks]
+    assert sorted(lengths)[-2] < 10_000
+    assert chunks[lengths.index(max(lengths))].count(b"\n") == 1, "the largest comes alone"
+    assert 8 <= len(chunks) <= 20
+    assert [json.loads(line)["data"]["id"] for line in b"".join(chunks).splitlines()] == [
+        f"s{number:02d}" for number in range(34)
+    ]
+
+
+def test_row_groups_are_small_where_blobs_are_large(
+    pictured: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(export_parquet_module, "_GROUP_BYTES", 8_000)
+    path = pictured.parquet(SENSOR)[0].path
+    found = pq.ParquetFile(path)
+    groups = [found.read_row_group(at, ["picture"]).nbytes for at in range(found.num_row_groups)]
+    assert sorted(groups)[-2] < 15_000
+    assert len(groups) >= 4
+    assert found.read().num_rows == 34
+
+
+def test_blobs_have_no_dictionary_and_no_statistics(full: Tables) -> None:
+    """For either, a writer holds values that may be very large."""
+    group = pq.ParquetFile(full.parquet(SENSOR)[0].path).metadata.row_group(0)
+    columns = {item.path_in_schema: item for item in map(group.column, range(group.num_columns))}
+    has = {name: (item.has_dictionary_page, item.is_stats_set) for name, item in columns.items()}
+    assert has["picture"] == (False, False)
+    assert has["name"] == has["words.list.element"] == (True, True)
 
 
 def test_blobs_are_bytes_or_addresses(tables: Tables) -> None:

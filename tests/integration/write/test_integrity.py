@@ -217,3 +217,20 @@ def test_an_overwrite_of_few_nodes_below_many_edges(tables: Tables) -> None:
         (Rule.ORPHAN, "src", "p0")
     }
     assert violations.total == 10
+
+
+def test_refused_edges_take_nothing_from_others(tables: Tables) -> None:
+    tables.append("Part", parts(5))
+    tables.append("Bin", [{"id": "b1"}, {"id": "b2"}])
+    tables.append("Fits", [edge("f1", "p0", "p1")])
+    tables.append("Holds", [edge("h1", "b1", "p1"), edge("h2", "b2", "p1")])
+    fits = [edge("f1", "p0", "x"), edge("new1", "p0", "x"), edge("new2", "p0", "p1")]
+    holds = [edge("h1", "b1", "x"), edge("new1", "b1", "x"), edge("h2", "b1", "p3")]
+    violations, bad = check(tables, of("Fits", fits), of("Holds", holds))
+    assert bad == {"edge:Fits": [0, 1], "edge:Holds": [0, 1]}
+    assert violations.counts == {Rule.ENDPOINT: 4, Rule.CARDINALITY: 1}
+    (short,) = [v for v in violations.listed if v.rule is Rule.CARDINALITY]
+    assert short.message.endswith("source 'b2' has 0, allowed 1..2")
+    violations, bad = check(tables, of("Fits", fits[2:]))
+    assert bad == {"edge:Fits": [0]}
+    assert violations.listed[0].message.endswith("is held by 'f1'")
