@@ -12,7 +12,7 @@ from typing import IO, Final
 _BLANKS: Final = " \t\r\n"
 _COMMENT: Final = "//"
 _PIECE: Final = 1 << 14
-"""Characters at least; few, because a problem takes time by its distance from the window's start."""
+"""Few characters: a problem takes time by its distance from where the window begins."""
 
 
 class TextWindow:

@@ -198,7 +198,7 @@ def _assert_refused(og: Omnigraph, text: str, broken: Iterable[Rule]) -> None:
     except DataError as refusal:
         found, wanted = set(refusal.counts), set(broken)
         # A value that does not fit its column leaves the other rules unchecked.
-        # Rows that were refused do not count in the rules after, which may then have nothing to say.
+        # Rows that were refused do not count in the rules after, which may have nothing to say.
         is_covered = found & {Rule.ENDPOINT, Rule.UNIQUE}
         silent = {Rule.UNIQUE, Rule.CARDINALITY} if is_covered else set()
         assert found | silent == wanted | silent or Rule.VALUE in found & wanted

@@ -12,14 +12,17 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from omnigraph_core.errors import RecordError
 from omnigraph_core.types import PropType, Scalar
 from omnigraph_core.values import ValueProblem, epoch_milliseconds, parse_datetime
 from omnigraph_core.violations import Violations
 from omnigraph_core.write.columns import Doubt, datetime_texts
+from omnigraph_core.write.csv_blocks import fields_of, iter_row_blocks
 from omnigraph_core.write.intake import Intake
 from omnigraph_core.write.json_text import parse_json
 from omnigraph_core.write.json_values import read_value
 from omnigraph_core.write.jsonl_blocks import is_record, iter_blocks, lines_of
+from omnigraph_core.write.jsonl_document import iter_documents
 from omnigraph_core.write.jsonl_exact import ExactReader
 from omnigraph_core.write.jsonl_fast import FastReader
 from omnigraph_core.write.sources import open_sources, places_of
@@ -38,7 +41,8 @@ TIMES = [
 NUMBERS = [
     "0", "-0", "1", "-1", "7.0", "1e3", "2147483648", "9007199254740993", "9223372036854775807",
     "18446744073709551615", "18446744073709551616", "0.1", "-0.0", "1e-400", "1e39", "1e400",
-    "3.4028235677973366e38", "1.00000005960464477540", "NaN", "Infinity", "01", "1.",
+    "3.4028235677973365e38", "3.4028235677973366e38", "1e-99999999999999999999",
+    "1.00000005960464477540", "NaN", "Infinity", "01", "1.",
 ]  # fmt: skip
 TEXTS = [
     '""', '"a"', '"é"', r'"\u00e9"', r'"\ud83d\ude00"', r'"\ud800"', r'"\u0000"', r'"\"name\":"',
@@ -165,7 +169,9 @@ DATETIME_TEXTS = st.builds(
             DIGITS,
         ),
         st.sampled_from(["", ".5", ".123", ".1239", ".123456789", ".1234567890", "."]),
-        st.sampled_from(["", "Z", "z", "+02:00", "-0230", "+02", "+23:59", "+25:00", " Z"]),
+        st.sampled_from(
+            ["", "Z", "z", "+02:00", "-0230", "+02", "+23:59", "+24:00", "-00:60", " Z"]
+        ),
     ),
 )
 
@@ -228,3 +234,76 @@ def test_rows_read_as_a_table_are_the_same(records: list[dict[str, Any]]) -> Non
     again = read(table, type_name="Part")
     assert again.problems == []
     assert repr(again.rows()) == repr(first.rows())
+
+
+ROW_TEXTS = st.text(st.sampled_from('a,"\n\r'), max_size=25) | st.text('a,"\n', max_size=25)
+Row = tuple[int, tuple[str, ...], bool]
+
+
+def rows_by_letter(text: str) -> tuple[list[Row], int | None]:
+    """The rows of CSV, a letter at a time, and the line of a field that does not end."""
+    rows: list[Row] = []
+    fields, field, state, is_odd = list[str](), "", "start", False
+    line = row_line = field_line = 1
+    text += "" if not text or text[-1] in "\r\n" else "\n"
+    for place, letter in enumerate(text):
+        is_break = letter == "\n" or (letter == "\r" and text[place + 1 : place + 2] != "\n")
+        line += is_break
+        if state == "quoted":
+            field, state = (field, "after") if letter == '"' else (field + letter, state)
+        elif letter == '"' and state == "start":
+            state, field_line = "quoted", line
+        elif letter == '"' and state == "after":
+            field, state = field + letter, "quoted"
+        elif letter == "," or is_break:
+            fields.append(field)
+            field, state = "", "start"
+            if is_break:
+                rows.append((row_line, tuple(fields), is_odd))
+                fields, is_odd, row_line = [], False, line
+        elif letter != "\r" or text[place + 1] != "\n":
+            is_odd = is_odd or state in ("after", "odd")
+            field, state = field + letter, "odd" if state in ("after", "odd") else "open"
+    return rows, field_line if state == "quoted" else None
+
+
+@settings(max_examples=600)
+@given(ROW_TEXTS, st.sampled_from([1, 2, 7, 100]))
+def test_blocks_of_csv_hold_the_rows_that_reading_by_letter_finds(text: str, size: int) -> None:
+    found: list[Row] = []
+    endless = None
+    try:
+        for block in iter_row_blocks(io.BytesIO(text.encode()), size):
+            for row, line in enumerate(block.lines.tolist()):
+                fields = tuple(field.decode() for field in fields_of(block.text(row)))
+                found.append((line, fields, bool(block.odd[row])))
+    except RecordError as problem:
+        endless = int(problem.message.split("line ")[1].split()[0])
+    assert (found, endless) == rows_by_letter(text)
+
+
+BLANK = st.text(" \n\t", max_size=3)
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=5,
+)
+
+
+@settings(max_examples=200)
+@given(st.lists(st.tuples(JSON_VALUES, BLANK, BLANK, st.sampled_from([None, 1]))), st.data())
+def test_documents_are_the_values_of_an_array(parts: list[Any], data: st.DataObject) -> None:
+    texts = [
+        before + json.dumps(value, indent=indent) + after for value, before, after, indent in parts
+    ]
+    text = "[" + ",".join(texts) + data.draw(BLANK) + "]"
+    found = list(iter_documents(io.BytesIO(text.encode())))
+    assert [item.value for item in found] == json.loads(text)
+    assert all(item.problem is None for item in found)
+    assert [item.number for item in found] == list(range(1, len(texts) + 1))
+    lines, place = [], 1
+    for part in texts:
+        start = place + len(part) - len(part.lstrip())
+        lines.append(text.count("\n", 0, start) + 1)
+        place += len(part) + 1
+    assert [item.line for item in found] == lines

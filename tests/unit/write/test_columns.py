@@ -9,6 +9,7 @@ import pytest
 
 from omnigraph_core.types import PropType, Scalar
 from omnigraph_core.write.arrow_columns import can_hold, convert
+from omnigraph_core.write.arrow_shown import shown_scalar
 from omnigraph_core.write.columns import Doubt, datetime_texts, from_json, to_whole
 from omnigraph_core.write.csv_columns import convert_texts
 
@@ -148,6 +149,51 @@ def test_values_that_do_not_fit_are_named_by_row(
     assert list(found.problems) == [1]
     assert message in found.problems[1]
     assert found.values.to_pylist() == [None, None]
+
+
+LATIN1 = pa.array([b"caf\xe9", b"tea", None], pa.binary()).view(pa.utf8())
+
+
+@pytest.mark.parametrize("kind", [pa.utf8(), pa.large_utf8(), pa.string_view()])
+@pytest.mark.parametrize("scalar", [Scalar.STRING, Scalar.BLOB, Scalar.DATE, Scalar.DATETIME])
+def test_text_that_is_not_utf8(kind: pa.DataType, scalar: Scalar) -> None:
+    found = convert(LATIN1.cast(kind), PropType(scalar))
+    assert found.problems[0] == "not UTF-8"
+    assert found.values[0].as_py() is None
+    if scalar is Scalar.STRING:
+        assert (found.values.to_pylist(), list(found.problems)) == ([None, "tea", None], [0])
+
+
+def test_members_and_entries_that_are_not_utf8() -> None:
+    lists = pa.ListArray.from_arrays(pa.array([0, 1, 2], pa.int32()), LATIN1.slice(0, 2))
+    found = convert(lists, STRINGS)
+    assert (found.values.to_pylist(), found.problems) == ([None, ["tea"]], {0: "not UTF-8"})
+    entries = pa.DictionaryArray.from_arrays(pa.array([1, 0, 1]), LATIN1)
+    found = convert(entries, PropType(Scalar.STRING))
+    assert (found.values.to_pylist(), found.problems) == (["tea", None, "tea"], {1: "not UTF-8"})
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (LATIN1[0], "caf\ufffd"),
+        (pa.scalar(b"\xff"), "base64:/w=="),
+        (pa.scalar(b"a"), "a"),
+        (pa.scalar(float("inf")), "Infinity"),
+        (pa.array([2**31 - 1], pa.int32()).view(pa.date32())[0], 2**31 - 1),
+        (pa.array([2**62]).view(pa.date64())[0], 2**62),
+        (pa.scalar(1, pa.date64()), "1970-01-01 00:00:00.001000+00:00"),
+        (pa.scalar(2**62, pa.timestamp("s")), 2**62),
+        (pa.scalar(1, pa.timestamp("ns")), 1),
+        (pa.scalar(1, pa.timestamp("s", "No/Where")), 1),
+        (pa.scalar(1, pa.timestamp("s")), "1970-01-01 00:00:01"),
+        (pa.scalar([float("nan"), 1.0]), ["NaN", 1.0]),
+        (pa.array(["a"]).dictionary_encode()[0], "a"),
+        (pa.scalar(None, pa.utf8()), None),
+    ],
+)
+def test_any_value_can_be_shown(value: pa.Scalar, shown: object) -> None:
+    assert shown_scalar(value) == shown
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 
 from omnigraph_core.violations import Violations
 from omnigraph_core.write.jsonl_blocks import iter_blocks, lines_of
+from omnigraph_core.write.jsonl_document import iter_documents
 from omnigraph_core.write.records import raw_records, read_batches
 from omnigraph_core.write.sources import open_sources, places_of
 from tests.support.reading import CATALOG, read
@@ -86,13 +87,6 @@ def test_damaged_gzip_is_reported() -> None:
     assert "cannot be decompressed" in outcome.messages[-1]
 
 
-def test_left_out_lines_are_passed_over_in_silence() -> None:
-    data = b"\n".join([bin_("a"), b"{", *[bin_("b")] * 100, bin_("z")])
-    outcome = read(data, left_out={0: frozenset({2, *range(4, 103)})})
-    assert labels(outcome) == [(1, "a"), (3, "b"), (103, "z")]
-    assert outcome.problems == []
-
-
 def test_rows_of_a_type_keep_their_order() -> None:
     lines = []
     for n in range(300):
@@ -125,19 +119,117 @@ def test_pretty_printed_records() -> None:
     assert outcome.problems == []
 
 
-@pytest.mark.parametrize("indent", [None, 2])
-def test_an_array_of_records(indent: int | None) -> None:
-    records = [{"type": "Bin", "data": {"label": label}} for label in "ab"]
-    outcome = read(json.dumps(records, indent=indent).encode())
-    assert [label for _, label in labels(outcome)] == ["a", "b"]
-    assert labels(outcome)[1][0] == (1 if indent is None else 8)
+def array(*labels: str, indent: int | None = None) -> str:
+    return json.dumps([{"type": "Bin", "data": {"label": x}} for x in labels], indent=indent)
 
 
-def test_an_array_that_does_not_end_is_reported() -> None:
-    outcome = read(b"[" + bin_("a") + b",\n" + bin_("b"))
+def test_an_array_of_records() -> None:
+    assert labels(read(array("a", "b", indent=2).encode())) == [(2, "a"), (8, "b")]
+    outcome = read(array("a", "b", indent=None).encode())
     assert labels(outcome) == [(1, "a"), (2, "b")]
-    assert outcome.problems == [(2, "json")]
-    assert "does not end" in outcome.messages[0]
+    assert outcome.problems == []
+
+
+def test_records_of_a_line_are_told_apart() -> None:
+    data = array("a", "b", "c", "d").replace('"b"', "5").replace('"d"', "6").encode()
+    outcome = read(data)
+    assert labels(outcome) == [(1, "a"), (3, "c")]
+    assert outcome.problems == [(2, "value"), (4, "value")]
+    assert {found.unit for found in outcome.listed} == {"record"}
+    (source,) = open_sources(io.BytesIO(data))
+    found = [(number, json.loads(text)["data"]) for number, text in raw_records(source, {2, 4})]
+    assert found == [(2, {"label": 5}), (4, {"label": 6})]
+
+
+@pytest.mark.parametrize(
+    ("text", "loaded", "problem"),
+    [
+        ("[%s, %s", 2, "at line 1: it does not end"),
+        ("[%s,\n%s,", 2, "at line 2: it does not end"),
+        ("[%s %s]", 2, "expected `,` before the record"),
+        ("[%s,, %s]", 2, "expected a record before `,`"),
+        ("[,%s, %s]", 2, "expected a record before `,`"),
+        ("[%s, %s,]", 2, "expected a record before `]`"),
+    ],
+)
+def test_a_malformed_array_is_wrong_as_a_whole(text: str, loaded: int, problem: str) -> None:
+    outcome = read((text % (bin_("a").decode(), bin_("b").decode())).encode())
+    assert len(outcome.rows()) == loaded
+    assert outcome.problems == [(None, "json")]
+    assert problem in outcome.messages[0]
+
+
+def test_arrays_and_objects_may_follow_each_other() -> None:
+    outcome = read(b"[%s]\n[]\n[%s]\n%s" % (bin_("a"), bin_("b"), bin_("c")))
+    assert labels(outcome) == [(1, "a"), (3, "b"), (4, "c")]
+    assert outcome.problems == []
+
+
+@pytest.mark.parametrize("indent", ["", "  ", "\t"])
+def test_a_broken_record_of_an_array_does_not_hide_the_others(indent: str) -> None:
+    records = [bin_(str(n)).decode() for n in range(1000)]
+    records[1] = records[1].replace('"1"', '"1')
+    data = "[\n" + ",\n".join(indent + record for record in records) + "\n]"
+    outcome = read(data.encode())
+    assert len(outcome.rows()) == 999
+    assert outcome.problems == [(3, "json")]
+    (source,) = open_sources(data.encode())
+    assert list(raw_records(source, {3})) == [(3, records[1])]
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_broken_last_record_is_no_more_than_that(count: int) -> None:
+    data = array(*"abc"[:count], indent=2).replace(f'"{"abc"[count - 1]}"', "oops")
+    outcome = read(data.encode())
+    assert len(outcome.rows()) == count - 1
+    assert outcome.problems == [(6 * count - 4, "json")]
+    assert f"at line {6 * count - 1}, column 16" in outcome.messages[0]
+
+
+def test_records_that_cannot_be_made_out_are_wrong_as_a_whole() -> None:
+    data = array("a", "b", "c", "d").replace('"b"', '"b')
+    outcome = read(data.encode())
+    assert outcome.problems == [(None, "json"), (2, "json")]
+    assert "no record can be made out behind the broken one at line 1" in outcome.messages[0]
+
+
+def test_an_array_that_is_cut_off_in_a_record() -> None:
+    outcome = read(array("a", "b", indent=2)[:-20].encode())
+    assert labels(outcome) == [(2, "a")]
+    assert outcome.problems == [(None, "json"), (8, "json")]
+
+
+def test_documents_of_any_length() -> None:
+    """Records, texts and numbers reach over the pieces that are read."""
+    names = ["x" * (37 * n % 5000) for n in range(300)] + ["é" * 200_000, "y"]
+    for indent in (None, 1):
+        outcome = read(array(*names, indent=indent).encode())
+        assert outcome.problems == []
+        assert [row["label"] for row in outcome.rows()] == names
+    outcome = read(b"[" + b"1234567," * 9000 + b"0]")
+    assert {str(found.value) for found in outcome.listed} == {"1234567"}
+    assert outcome.violations.counts == {"record": 9001}
+
+
+def test_documents_are_read_as_they_are_asked_for() -> None:
+    stream = io.BytesIO(array(*map(str, range(50_000)), indent=1).encode())
+    documents = iter_documents(stream)
+    assert next(documents).line == 2
+    assert stream.tell() < 100_000
+
+
+def test_very_many_broken_documents() -> None:
+    """Takes minutes if each is looked for from the start."""
+    broken = b'{"type":"Bin","data":{"label":"abcdefghijklmnopqrstuvwxyz}}\n'
+    outcome = read(pretty("a").encode() + b"\n" + broken * 60_000, limit=1)
+    assert labels(outcome) == [(1, "a")]
+    assert outcome.violations.counts == {"json": 60_000}
+
+
+def test_a_broken_first_record_does_not_hide_the_others() -> None:
+    outcome = read("\n".join([pretty("a").replace(":", "", 1), pretty("b")]).encode())
+    assert labels(outcome) == [(7, "b")]
+    assert outcome.problems == [(1, "json")]
 
 
 def test_a_broken_pretty_record_does_not_hide_the_others() -> None:

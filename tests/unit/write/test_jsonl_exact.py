@@ -38,6 +38,8 @@ def raw(property: str, literal: str) -> bytes:
         ("weight", "0.1", 0.10000000149011612),
         ("weight", "1.00000005960464477540", 1.0000001192092896),  # just above half way
         ("weight", "3.4028235e38", 3.4028234663852886e38),
+        ("weight", "-3.4028235677973365e38", -3.4028234663852886e38),  # rounds up in 64 bits
+        ("stock", "0e-99999999999999999999", 0),
         ("made", '"2020-02-29"', dt.date(2020, 2, 29)),
         ("made", "-719162", dt.date.min),
         ("made", "2932896", dt.date.max),
@@ -72,11 +74,14 @@ def test_values(property: str, literal: str, expected: object) -> None:
         ("stock", "1.5", "expected I64, found number 1.5"),
         ("stock", "true", "expected I64, found boolean true"),
         ("stock", "1e999999999", "out of range for I64"),
+        ("stock", "1e-99999999999999999999", "expected I64, found number"),
+        ("stock", "1e99999999999999999999", "out of range for I64"),
         ("stock", "9" * 5000, "out of range for I64"),
         ("price", "1e999", "out of range for F64"),
         ("price", "9" * 400, "out of range for F64"),
         ("price", '"1"', "expected F64, found text '1'"),
         ("weight", "1e39", "out of range for F32"),
+        ("weight", "3.4028235677973367e38", "out of range for F32"),
         ("made", '"2020-02-30"', "no such date"),
         ("made", '"01.02.2020"', "expected a date like"),
         ("made", "2932897", "out of range for Date"),
@@ -84,6 +89,8 @@ def test_values(property: str, literal: str, expected: object) -> None:
         ("seen", '"2020-01-01T25:00:00Z"', "no such datetime"),
         ("seen", '"9999-12-31T23:59:59-01:00"', "no such datetime"),
         ("seen", "253402300800000", "out of range for DateTime"),
+        ("seen", '"2020-01-01T00:00:00+24:00"', "offsets go up to 23:59"),
+        ("seen", '"2020-01-01T00:00:00+00:60"', "offsets go up to 23:59"),
         ("shape", "[1, 2]", "expected 3 numbers, found 2"),
         ("shape", '[1, 2, "3"]', "element 2: expected a number, found text '3'"),
         ("shape", "[1, 2, null]", "element 2: expected a number, found null"),
@@ -176,3 +183,10 @@ def test_problems_that_are_not_listed_are_counted() -> None:
     outcome = read((raw("stock", '"x"') + b"\n") * 500, limit=3)
     assert len(outcome.listed) == 3
     assert outcome.violations.counts == {"value": 500}
+
+
+def test_a_record_of_very_many_members() -> None:
+    """Takes minutes if each is compared to all others."""
+    members = ",".join(f'"k{n % 60_000}":1' for n in range(120_000))
+    outcome = read(f'{{"type":"Part","data":{{{members}}}}}'.encode(), limit=2)
+    assert outcome.violations.counts == {"record": 60_000, "unknown_field": 60_000}

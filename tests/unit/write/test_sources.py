@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 from typing import TYPE_CHECKING
@@ -70,9 +71,34 @@ def test_what_is_given_wins_over_the_name(tmp_path: Path) -> None:
 def test_several_inputs(tmp_path: Path) -> None:
     path = tmp_path / "Part.csv"
     path.touch()
-    sources = open_sources([b"{}", path, pa.table({"a": [1]})], type_name="Part")
-    assert [source.format for source in sources] == [Format.JSONL, Format.CSV, Format.ARROW]
-    assert places_of(sources) == Places((None, str(path), None), ("line", "line", "row"))
+    sources = open_sources([path, pa.table({"a": [1]})], type_name="Part")
+    assert [source.format for source in sources] == [Format.CSV, Format.ARROW]
+    assert places_of(sources) == Places((str(path), None), ("line", "row"))
+
+
+@pytest.mark.parametrize(
+    ("data", "unit"),
+    [
+        (b"", "line"),
+        (b"{}\n{}", "line"),
+        (b"{} {}", "line"),  # no document: the second value is a mistake
+        (b"[{}, {}]", "record"),
+        (b"[\n{},\n{}\n]", "line"),
+        (b"[\n{},\n{}, {}\n]", "record"),
+        (b"{\n}\n{\n}{\n}", "line"),
+        (b"{\n} {} {}", "record"),
+    ],
+)
+def test_records_are_counted_where_lines_do_not_tell_them_apart(data: bytes, unit: str) -> None:
+    assert places_of(open_sources(data)).units == (unit,)
+
+
+def test_a_type_is_not_for_records(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.touch()
+    for given in (b"{}", path, [pa.table({"a": [1]}), b"{}"]):
+        with pytest.raises(ConfigError, match="the records name their own"):
+            open_sources(given, type_name="Part")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["data.txt", "data", "data.gz", "Part.parquet.gz"])
@@ -97,10 +123,28 @@ def test_tables_need_a_type(given: object) -> None:
         open_sources(given, format="csv")  # type: ignore[arg-type]
 
 
-def test_not_an_input() -> None:
-    for given in (7, io.StringIO("{}")):
-        with pytest.raises(ConfigError, match="expected a path"):
-            open_sources(given)  # type: ignore[arg-type]
+class OnlyRead:
+    """What can be read and nothing else, in pieces."""
+
+    def __init__(self, *pieces: str | bytes) -> None:
+        self._pieces = list(pieces)
+
+    def read(self, size: int) -> str | bytes:
+        return self._pieces.pop(0) if size and self._pieces else b""
+
+
+def test_what_can_only_be_read_is_enough() -> None:
+    (source,) = open_sources(OnlyRead(b"one\n", b"two"))  # type: ignore[arg-type]
+    assert content(source) == content(source) == b"one\ntwo"
+
+
+def test_not_an_input(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.touch()
+    with codecs.open(str(path), encoding="utf-8") as text:
+        for given in (7, io.StringIO("{}"), OnlyRead("text"), text):
+            with pytest.raises(ConfigError, match="expected a path"):
+                open_sources(given)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("compress", [bytes, gzip.compress])

@@ -66,7 +66,54 @@ def test_csv_lines_are_counted_as_an_editor_does() -> None:
 
 def test_a_ragged_last_row() -> None:
     assert csv("id,name\n1,a\n2\n").problems == [(3, "record")]
-    assert csv("id,name\n1,a\n2\n", left_out={0: frozenset({3})}).problems == []
+
+
+def test_a_ragged_row_that_is_not_utf8() -> None:
+    outcome = csv(b"id,name\n1,a\n2,b,\xff\n3,c\n")
+    assert outcome.problems == [(3, "record")]
+    assert [row["id"] for row in outcome.rows()] == ["1", "3"]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ('id,name\n1,a\n2,"cut off in the mid', 3),
+        ('id,name\n1,"x\n2,y\n3,z\n', 2),
+        ('id,name\n1,"x\n\n"\n2,"y""\n3,z', 5),
+        ('id,"name\n' + "1,a\n" * 100_000, 1),
+        ('"', 1),
+    ],
+)
+def test_a_quoted_field_that_does_not_end(text: str, line: int) -> None:
+    """It may have swallowed rows, so nothing that can be left out mends it."""
+    outcome = csv(text)
+    assert (None, "record") in outcome.problems
+    assert f"a quoted field that begins at line {line} does not end" in outcome.messages
+
+
+def test_text_after_a_closing_quote() -> None:
+    outcome = csv('id,name\n1,"abc"def\n2,"a\nb"\n3," ""x""" \n4,5" pipe\n')
+    assert [(row["#line"], row["name"]) for row in outcome.rows()] == [
+        (3, "a\nb"), (6, '5" pipe'),
+    ]  # fmt: skip
+    assert outcome.problems == [(2, "record"), (5, "record")]
+    assert outcome.messages[0] == "text after the closing quote of a field"
+    assert outcome.listed[0].value == '1,"abc"def'
+    assert "names of the columns" in csv('"id"x,name\n1,a\n').messages[0]
+
+
+@pytest.mark.parametrize("size", [17 << 20, 40 << 20])
+def test_very_long_fields(size: int) -> None:
+    long = "x\n" * (size // 2)
+    outcome = csv(f'id,name\n1,a\n2,"{long}"\n3,c\n')
+    assert [row["name"] for row in outcome.rows()] == ["a", long, "c"]
+    assert outcome.rows()[2]["#line"] == 4 + size // 2
+
+
+def test_lines_may_end_with_a_return() -> None:
+    outcome = csv("id,name\r1,a\r\n2,x,y\r\r3,c")
+    assert [(row["#line"], row["id"]) for row in outcome.rows()] == [(2, "1"), (5, "3")]
+    assert outcome.problems == [(3, "record")]
 
 
 def test_wrong_values_of_csv_have_their_line() -> None:
@@ -127,15 +174,15 @@ TABLE = pa.table(
 )
 
 
-def written(path: Path) -> Path:
+def written(path: Path, table: pa.Table = TABLE) -> Path:
     if path.suffix == ".parquet":
-        pq.write_table(TABLE, path, row_group_size=2)
+        pq.write_table(table, path, row_group_size=2)
     elif path.name == "stream.arrow":
-        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, TABLE.schema) as writer:
-            writer.write_table(TABLE, max_chunksize=2)
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, table.schema) as writer:
+            writer.write_table(table, max_chunksize=2)
     else:
-        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, TABLE.schema) as writer:
-            writer.write_table(TABLE, max_chunksize=2)
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+            writer.write_table(table, max_chunksize=2)
     return path
 
 
@@ -164,10 +211,49 @@ def test_a_uri_column_holds_uris() -> None:
     assert [line for line, _ in outcome.problems] == [2, 3]
 
 
-def test_left_out_rows() -> None:
-    outcome = read(TABLE, type_name="Part", left_out={0: frozenset({2, 3})})
+LATIN1 = pa.array([b"tea", b"caf\xe9"], pa.binary()).view(pa.utf8())
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
+@pytest.mark.parametrize("column", ["id", "name", "drawing", "drawing#uri", "tags"])
+def test_text_that_is_not_utf8(tmp_path: Path, name: str, column: str) -> None:
+    texts = pa.array([b"s3://x", b"caf\xe9"], pa.binary()).view(pa.utf8())
+    values = pa.ListArray.from_arrays([0, 1, 2], texts) if column == "tags" else texts
+    path = written(tmp_path / name, pa.table({column: values}))
+    outcome = read(path, type_name="Part")
     assert [row["#line"] for row in outcome.rows()] == [1]
-    assert outcome.problems == []
+    assert outcome.problems == [(2, "value")]
+    assert outcome.messages == [f"Part.{column}: not UTF-8"]
+    (source,) = open_sources(path, type_name="Part")
+    assert "caf\ufffd" in next(raw_records(source, {2}))[1]
+
+
+def test_ends_that_are_not_utf8() -> None:
+    table = pa.table({"from": LATIN1, "to": LATIN1})
+    outcome = read(table, type_name="Holds")
+    assert outcome.messages[:2] == ["Holds.from: not UTF-8", "Holds.to: not UTF-8"]
+    assert [row["#line"] for row in outcome.rows()] == [1]
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "shown"),
+    [
+        ("price", pa.array([float("nan")]), "NaN"),
+        ("price", pa.array([float("-inf")]), "-Infinity"),
+        ("made", pa.array([2**31 - 1], pa.int32()).view(pa.date32()), 2**31 - 1),
+        ("seen", pa.array([2**62], pa.timestamp("s")), 2**62),
+        ("made", pa.array([10**9], pa.timestamp("ns", "No/Where")), 10**9),
+        ("times", pa.array([[2**62]], pa.list_(pa.timestamp("s"))), "[…]"),
+    ],
+)
+def test_values_nobody_can_hold_are_reported(column: str, values: pa.Array, shown: object) -> None:
+    table = pa.table({column: values})
+    (found,) = read(table, type_name="Part").listed
+    assert found.value == shown
+    json.dumps(found.to_json(), allow_nan=False)
+    (source,) = open_sources(table, type_name="Part")
+    ((_, text),) = raw_records(source, {1})
+    assert set(json.loads(text)) == {column}
 
 
 def test_columns_of_the_wrong_type() -> None:
