@@ -41,7 +41,7 @@ class Rule(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One problem. `unit` says what `line` counts from 1: lines, rows or statements."""
+    """One problem. `unit` says what `line` counts from 1: lines, rows, records or statements."""
 
     rule: Rule
     message: str
