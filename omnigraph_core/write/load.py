@@ -170,7 +170,7 @@ class _Loader:
                 continue  # their rows are in the files already, so the input is read again
             if not self._leave_out_bad(collected, catalog, view):
                 break
-        self._settle_problems(collected)
+        self._settle_problems(snapshot, collected)
         return collected, view
 
     def _is_choice_outdated(self, snapshot: Snapshot) -> bool:
@@ -261,19 +261,22 @@ class _Loader:
             for key, type in collected.types.items()
         }
 
-    def _settle_problems(self, collected: Collected) -> None:
+    def _settle_problems(self, snapshot: Snapshot, collected: Collected) -> None:
         """Write the reject file, and refuse the load unless bad records may be left out."""
         problems = self._problems()
         if self._options.rejects is not None:
             write_rejects(self._options.rejects, self._sources, self._places, problems)
         is_mended = not self._is_beyond_mending and not _is_about_files(self._read_problems)
-        if not (self._options.is_skipping_bad and is_mended and not self._would_empty(collected)):
+        is_mended = is_mended and not self._would_empty(snapshot, collected)
+        if not (self._options.is_skipping_bad and is_mended):
             refuse(problems)
 
-    def _would_empty(self, collected: Collected) -> bool:
+    def _would_empty(self, snapshot: Snapshot, collected: Collected) -> bool:
         """Whether a table would lose its rows because all records for it are bad."""
-        is_overwrite = self._options.mode is LoadMode.OVERWRITE
-        return is_overwrite and not all(keys.num_rows for keys in collected.keys.values())
+        return self._options.mode is LoadMode.OVERWRITE and any(
+            not keys.num_rows and snapshot.table(key).row_count
+            for key, keys in collected.keys.items()
+        )
 
     def _problems(self) -> Violations:
         return Violations.together(self._read_problems, self._set_problems)

@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import doctest
 import json
+import os
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -28,6 +29,19 @@ from omnigraph_core.errors import CompileError
 from omnigraph_core.ir.compile import compile_file
 from omnigraph_core.schema.build import compile_schema
 from tests.docs.snippets import ROOT, Snippet, all_snippets, pages, snippets
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(autouse=True)
+def environment() -> Iterator[None]:
+    """A snippet may set variables for itself, not for the tests after it."""
+    before = dict(os.environ)
+    yield
+    os.environ.clear()
+    os.environ.update(before)
+
 
 SHOWN = {"text", "ebnf", "json", "mermaid"}
 RUN = {"pg", "pg-error", "gq", "gq-error", "console", "python", "sh"}
