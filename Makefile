@@ -29,9 +29,14 @@ lock: $(READY) ## resolve the newest allowed versions and rewrite requirements.l
 	$(UV) pip compile pyproject.toml --group dev --upgrade --universal --python-version 3.11 \
 	  --generate-hashes --no-header --no-annotate --no-emit-index-url --quiet -o requirements.lock
 
-up: $(READY) ## the main job: compile the example graph's schema and queries and show a plan
+up: export OMNIGRAPH_EMBEDDINGS_MOCK = 1
+up: $(READY) ## the main job: check the example's queries, show a plan, make its graph and load it
 	$(BIN)/omnigraph query lint --schema examples/maintenance/schema.pg --query examples/maintenance/queries.gq
 	$(BIN)/omnigraph query explain --schema examples/maintenance/schema.pg --query examples/maintenance/queries.gq --name similar_reports
+	rm -rf build/maintenance
+	$(BIN)/omnigraph init build/maintenance --schema examples/maintenance/schema.pg
+	$(BIN)/omnigraph load build/maintenance --data examples/maintenance/data.jsonl
+	$(BIN)/omnigraph embed build/maintenance --status
 
 fmt: $(READY) ## format and fix what can be fixed
 	$(BIN)/ruff format .
