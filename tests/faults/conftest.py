@@ -12,7 +12,6 @@ from tests.faults.operations import GRAPHS
 from tests.faults.states import state_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.faults.operations import Operation
@@ -47,12 +46,10 @@ class Copies:
         return self._states[key]
 
 
-@pytest.fixture(scope="session", autouse=True)
-def embeddings() -> Iterator[None]:
+@pytest.fixture(autouse=True)
+def embeddings(monkeypatch: pytest.MonkeyPatch) -> None:
     """Vectors are made of nothing but the text, here and in the processes that are started."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OMNIGRAPH_EMBEDDINGS_MOCK", "1")
-        yield
+    monkeypatch.setenv("OMNIGRAPH_EMBEDDINGS_MOCK", "1")
 
 
 @pytest.fixture(scope="session")
