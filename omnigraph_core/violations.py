@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 MAX_LISTED: Final = 100
 """Violations a collector spells out unless told otherwise."""
+UNBOUNDED: Final = 2**62
+"""For those who need every one: a reject file lists all records, an error only so many."""
 
 
 class Rule(StrEnum):

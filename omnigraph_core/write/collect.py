@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph_core.schema.catalog import NodeType
-from omnigraph_core.violations import Violations
+from omnigraph_core.violations import UNBOUNDED, Rule, Violations
 from omnigraph_core.write.batches import FRESH, LINE, SOURCE, Batch, batch_schema
 from omnigraph_core.write.constraints import check_rows
 from omnigraph_core.write.embed import lacks_vector
@@ -112,11 +112,13 @@ def note_rows(left_out: LeftOut, table_key: str, rows: pa.Table) -> None:
 
 
 def _batches(reading: Reading, collected: Collected) -> Iterator[Batch]:
-    def claim(refused: Batch) -> None:
+    def on_refused(refused: Batch) -> None:
+        identified = assign_ids(refused, reading.places, Violations(0))
+        _check_refused(identified, reading)
         collected.types[refused.type.table_key] = refused.type
         if isinstance(refused.type, NodeType) and not reading.is_tolerant:
-            ids = assign_ids(refused, reading.places, Violations(0)).rows.column("id")
-            collected.claimed[refused.type.table_key] += pc.drop_null(ids).chunks
+            ids = pc.drop_null(identified.rows.column("id"))
+            collected.claimed[refused.type.table_key] += ids.chunks
 
     return read_batches(
         reading.sources,
@@ -124,8 +126,20 @@ def _batches(reading: Reading, collected: Collected) -> Iterator[Batch]:
         reading.places,
         reading.violations,
         on_read=lambda rows: reading.reporter.add(Step.READ, rows),
-        on_refused=claim,
+        on_refused=on_refused,
     )
+
+
+def _check_refused(refused: Batch, reading: Reading) -> None:
+    """Report what else is wrong with records that could not be read whole.
+
+    What could not be read is null here, so nothing is said about what is missing.
+    """
+    found = Violations(UNBOUNDED)
+    check_rows(refused, reading.places, found)
+    for violation in found.listed:
+        if violation.rule is not Rule.REQUIRED:
+            reading.violations.add(violation)
 
 
 def _numbered(batch: Batch, seen: Counter[str]) -> Batch:

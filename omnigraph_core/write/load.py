@@ -19,7 +19,7 @@ from omnigraph_core.manifest.changes import UpdateTable
 from omnigraph_core.manifest.image import TableOperation
 from omnigraph_core.manifest.requirements import requirements_of
 from omnigraph_core.storage.staged import stage_append, stage_overwrite
-from omnigraph_core.violations import MAX_LISTED, Violations
+from omnigraph_core.violations import MAX_LISTED, UNBOUNDED, Violations
 from omnigraph_core.write.batches import FRESH
 from omnigraph_core.write.collect import Reading, collect, note_rows
 from omnigraph_core.write.commit import Prepared, commit_write
@@ -51,8 +51,6 @@ if TYPE_CHECKING:
     from omnigraph_core.write.sources import Source
 
 _NO_IDS: Final = pa.array([], pa.utf8())
-_UNBOUNDED: Final = 2**62
-"""The reject file lists every record, an error message only so many."""
 
 
 def load(
@@ -179,7 +177,7 @@ class _Loader:
 
     def _collector(self) -> Violations:
         lists_all = self._options.is_skipping_bad or self._options.rejects is not None
-        return Violations(_UNBOUNDED if lists_all else MAX_LISTED)
+        return Violations(UNBOUNDED if lists_all else MAX_LISTED)
 
     def _read(self, snapshot: Snapshot, catalog: Catalog) -> Collected:
         """The input, read once for each schema and set of lines left out."""

@@ -36,6 +36,21 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Omnigraph:
 SOUTH = bin_id("south")
 
 
+def test_a_record_that_cannot_be_read_is_checked_as_far_as_it_can(graph: Omnigraph) -> None:
+    found = refused(
+        graph,
+        {"type": "Part", "data": {"sku": "p", "stock": 500, "code": "x", "shade": "red"}},
+        holds("north", "b", grade="bad", count="many"),
+    )
+    assert places(found) == [
+        ("unknown_field", 1),
+        ("range", 1),
+        ("check", 1),
+        ("value", 2),
+        ("enum", 2),
+    ], "that the first has no name is not said: it may be what was meant by `shade`"
+
+
 def test_an_edge_of_a_record_that_cannot_be_read_is_no_second_mistake(graph: Omnigraph) -> None:
     found = refused(
         graph,
