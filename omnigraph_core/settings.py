@@ -342,6 +342,11 @@ INTERNAL_SCHEMA_VERSION: Final = Constant(
 PUBLISHER_RETRY_BUDGET: Final = Constant(
     "publisher_retry_budget", 5, "Times a publish starts over after another writer was first."
 )
+PREPARE_BUDGET: Final = Constant(
+    "prepare_budget",
+    15,
+    "Times an insert, append or merge is prepared again after a table it relies on has moved.",
+)
 MAX_LOG_FRAGMENTS: Final = Constant(
     "max_log_fragments",
     16,
@@ -381,6 +386,7 @@ CONSTANTS: Final[tuple[Constant[Any], ...]] = (
     SCHEMA_DOCUMENT_VERSION,
     INTERNAL_SCHEMA_VERSION,
     PUBLISHER_RETRY_BUDGET,
+    PREPARE_BUDGET,
     MAX_LOG_FRAGMENTS,
     RECENT_COMMITS,
     LOG_FLUSH_INTERVAL,

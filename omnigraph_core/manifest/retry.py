@@ -10,15 +10,12 @@ import weakref
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from omnigraph_core.errors import ConflictError
+from omnigraph_core.settings import PREPARE_BUDGET
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 T = TypeVar("T")
-
-PREPARE_BUDGET: Final = 15
-"""Times a write is prepared again. More often than a swap is repeated: writers of one table lose to
-each other, while a swap is lost only to those who come between reading and writing."""
 
 _FIRST_WAIT: Final = 0.005
 _LONGEST_WAIT: Final = 0.5
@@ -32,11 +29,12 @@ def back_off(attempt: int) -> None:
     time.sleep(random.uniform(0, min(_LONGEST_WAIT, _FIRST_WAIT * 2**attempt)))
 
 
-def prepare_again(attempt_once: Callable[[], T], *, retries: int = PREPARE_BUDGET) -> T:
+def prepare_again(attempt_once: Callable[[], T], *, retries: int = PREPARE_BUDGET.value) -> T:
     """Run a whole prepare-and-publish, again if what it was prepared on has moved.
 
     For writes whose meaning does not depend on the moved rows, as inserts and upserts. The callable
-    reads, stages and publishes from scratch each time.
+    reads, stages and publishes from scratch each time. That may be more often than a swap is
+    repeated: writers of one table lose to each other, a swap only to who comes in between.
 
     Raises:
         ConflictError: it lost every time, or for a reason that trying again cannot mend.

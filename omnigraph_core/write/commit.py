@@ -24,8 +24,8 @@ from omnigraph_core.history import door
 from omnigraph_core.history.branches import check_still_there
 from omnigraph_core.manifest.publisher import CommitDraft
 from omnigraph_core.manifest.requirements import KEY_MEMBER, BranchIs, HeadIs, KeyIsNew
-from omnigraph_core.manifest.retry import PREPARE_BUDGET, back_off, prepare_again
-from omnigraph_core.settings import PUBLISHER_RETRY_BUDGET
+from omnigraph_core.manifest.retry import back_off, prepare_again
+from omnigraph_core.settings import PREPARE_BUDGET, PUBLISHER_RETRY_BUDGET
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -139,7 +139,7 @@ class _Write:
             if not conflict.retryable:
                 raise
         back_off(0)
-        return prepare_again(self._land_in_turn, retries=PREPARE_BUDGET - 1)
+        return prepare_again(self._land_in_turn, retries=PREPARE_BUDGET.value - 1)
 
     def _land_in_turn(self) -> Landed:
         with self.context.commits.turns.turn(self.options.branch):

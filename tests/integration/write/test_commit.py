@@ -16,7 +16,7 @@ from omnigraph_core.errors import (
     VersionConflict,
 )
 from omnigraph_core.failpoints import arm
-from omnigraph_core.manifest.retry import PREPARE_BUDGET
+from omnigraph_core.settings import PREPARE_BUDGET
 from omnigraph_core.write.commit import Landed, Prepared, WriteOptions, commit_write
 from tests.integration.write.appends import Appending, append, opened, part_ids
 from tests.support.graphs import append_parts, new_graph, touch
@@ -121,7 +121,7 @@ def test_others_that_are_always_first(context: GraphContext, other: Omnigraph, r
     prepare.meanwhile = lambda: append_parts(other, [f"x{len(prepare.asked)}"])
     with pytest.raises(VersionConflict):
         land(prepare)
-    assert len(prepare.asked) == PREPARE_BUDGET + 1
+    assert len(prepare.asked) == PREPARE_BUDGET.value + 1
     assert "a" not in part_ids(root)
 
 

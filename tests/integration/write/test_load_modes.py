@@ -147,7 +147,7 @@ def test_append_takes_an_id_once(graph: Omnigraph) -> None:
 
 def test_append_twice_is_refused(graph: Omnigraph) -> None:
     graph.load(lines(part("d")), mode="append")
-    refused(graph, part("d"), mode="append")
+    assert places(refused(graph, part("d"), mode="append")) == [("key", 1)]
 
 
 # Overwrite

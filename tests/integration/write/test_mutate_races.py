@@ -28,7 +28,7 @@ from omnigraph_core.schema.document import (
 )
 from omnigraph_core.write.commit import WriteOptions
 from omnigraph_core.write.mutate import run_mutation
-from tests.support.graphs import HOLDS, PART, append, append_parts, ids, new_graph
+from tests.support.graphs import HOLDS, PART, SCHEMA, append, append_parts, ids, new_graph
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -162,3 +162,15 @@ def accept(og: Omnigraph, source: str) -> None:
     document = build_document(compile_schema(source), accepted=before)
     schema = AcceptedSchema(source, render_document(document), schema_hash(document))
     og.commit([AcceptSchema(schema)], requirements_of(snapshot, touched=[]))
+
+
+def test_a_repeat_is_answered_although_the_query_fits_no_more(tmp_path: Path) -> None:
+    og = new_graph(str(tmp_path / "graph"))
+    query = 'query add() { insert Part { sku: "k", stock: 1 } }'
+    first = og.mutate(query, idempotency_key="once")
+    accept(og, SCHEMA.replace("name: String?", "name: String"))
+    fresh = Omnigraph.open(og.uri)
+    again = fresh.mutate(query, idempotency_key="once")
+    assert (again.is_repeat, again.commit_id) == (True, first.commit_id)
+    with pytest.raises(QueryTypeError, match="needs `name`"):
+        fresh.mutate(query, idempotency_key="another")

@@ -21,6 +21,7 @@ from tests.support.loading import (
     places,
     refused_mutation,
     small_graph,
+    state,
 )
 
 if TYPE_CHECKING:
@@ -163,21 +164,41 @@ def test_a_mutation_reports_every_mistake(graph: Omnigraph) -> None:
     assert places(problem) == [("range", 1), ("check", 2), ("endpoint", 3), ("unique", 5)]
 
 
+SET_KEY = 'update Part set { sku: "y" } where sku = "a"'
+
+
 @pytest.mark.parametrize(
-    ("query", "fragment"),
+    ("statements", "code", "at", "message"),
     [
-        ('query q() { insert Part { sku: "z" } }', "name"),
-        ('query q() { insert Prat { sku: "z" } }', "Prat"),
-        ('query q() { insert Needs { from: "n" } }', "to"),
-        ("query q() { " + insert_part("z", kind='"screw"') + " }", "screw"),
-        ("query q() { " + insert_part("z", shape="[1.0, 2.0]") + " }", "3"),
-        ("query q() { " + insert_part("z", name="null") + " }", "null"),
+        ('insert Part { sku: "z" }', "T12", "Part", "`Part` needs `name`"),
+        ('insert Part { name: "z" }', "T12", "Part", "`Part` needs `sku`"),
+        ('insert Prat { sku: "z" }', "T10", "Prat", "unknown type `Prat`"),
+        ('insert Needs { from: "n" }', "T12", "Needs", "`Needs` needs `to`"),
+        ('insert Needs { to: "a" }', "T12", "Needs", "`Needs` needs `from`"),
+        (insert_part("z", stok="1"), "T11", "stok", "unknown property `stok` on `Part`"),
+        (insert_part("z", stock='"many"'), "T3", '"many"', "expected I64, found String"),
+        (insert_part("z", kind='"screw"'), "T3", '"screw"', "is not a value of enum(bolt, nut)"),
+        (insert_part("z", shape="[1.0, 2.0]"), "T3", "[1.0", "expected 3 numbers, found 2"),
+        (insert_part("z", name="null"), "Q000", "null", "expected a value, found `null`"),
+        (SET_KEY, "T16", "sku", "`sku` of `Part` is part of the key and cannot be updated"),
+        (
+            "insert Note { } delete Note where rank = 1",
+            "D2",
+            "delete",
+            "either deletes, or inserts",
+        ),
     ],
 )
-def test_what_the_compiler_finds_before(graph: Omnigraph, query: str, fragment: str) -> None:
+def test_what_the_compiler_finds_before(
+    graph: Omnigraph, statements: str, code: str, at: str, message: str
+) -> None:
+    before, query = state(graph), f"query q() {{\n{statements}\n}}"
     with pytest.raises(CompileError) as caught:
         graph.mutate(query)
-    assert any(fragment in item.message for item in caught.value.diagnostics)
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.line, found.column) == (code, 2, statements.index(at) + 1)
+    assert message in found.message
+    assert state(graph) == before
 
 
 def test_a_vector_parameter_of_another_dimension(graph: Omnigraph) -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from omnigraph_core.errors import AlreadyExists, PublishContention
 from omnigraph_core.manifest import retry
-from omnigraph_core.manifest.retry import PREPARE_BUDGET, Turns, prepare_again
+from omnigraph_core.manifest.retry import Turns, prepare_again
+from omnigraph_core.settings import PREPARE_BUDGET
 
 
 @pytest.fixture(autouse=True)
@@ -30,14 +31,14 @@ class Race:
         return "won"
 
 
-@pytest.mark.parametrize("lost", [0, 1, PREPARE_BUDGET])
+@pytest.mark.parametrize("lost", [0, 1, PREPARE_BUDGET.value])
 def test_a_race_that_is_won_in_the_end(lost: int) -> None:
     race = Race(lost)
     assert prepare_again(race) == "won"
     assert race.runs == lost + 1
 
 
-@pytest.mark.parametrize(("retries", "runs"), [(0, 1), (3, 4), (PREPARE_BUDGET, 16)])
+@pytest.mark.parametrize(("retries", "runs"), [(0, 1), (3, 4), (PREPARE_BUDGET.value, 16)])
 def test_a_race_that_is_always_lost(retries: int, runs: int) -> None:
     race = Race(1000)
     with pytest.raises(PublishContention):

@@ -110,3 +110,18 @@ def test_a_failed_file_fails_the_whole(tables: dict[str, Table], tmp_path: Path)
         files.add(NOTE, notes("a"))
         with pytest.raises(StorageError):
             files.finish()
+
+
+def test_many_tables_share_one_limit(
+    tables: dict[str, Table], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What waits is bounded in all, and the largest goes first."""
+    monkeypatch.setattr(files_module, "_ALL_BYTES", 10_000)
+    written: list[int] = []
+    with TableFiles(tables.__getitem__, written.append) as files:
+        files.add(NOTE, notes("a", text="x" * 8_000))
+        files.add(MARK, pa.table({"id": ["m"], "rank": pa.array([1], pa.int64())}))
+        files.add(MARK, pa.table({"id": ["n" * 4_000], "rank": pa.array([1], pa.int64())}))
+        assert set(files._waiting_bytes) == {"node:Mark"}
+        files.finish()
+    assert sorted(written) == [1, 2]
