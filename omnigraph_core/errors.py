@@ -38,6 +38,10 @@ OmnigraphError
 ├── StorageError
 │   └── ObjectNotFound
 ├── EmbeddingError
+├── QueryStopped
+│   ├── BudgetExceeded
+│   ├── QueryTimeout
+│   └── QueryCancelled
 └── InvariantBroken
 
 `kind` is closed and equals the wire codes; `code` is a stable dotted string listed in
@@ -421,6 +425,57 @@ class EmbeddingError(OmnigraphError):
     def __init__(self, message: str, *, hint: str | None = None, retryable: bool = False) -> None:
         super().__init__(message, hint=hint)
         self.retryable = retryable
+
+
+class QueryStopped(OmnigraphError):
+    """A query was stopped before it had its answer; nothing of it is left."""
+
+    kind = ErrorKind.BAD_REQUEST
+    code = "query.stopped"
+
+
+class BudgetExceeded(QueryStopped):
+    """A query needs more memory than it may use; names the clause that does."""
+
+    code = "query.over_budget"
+
+    def __init__(self, clause: str, needed: int, budget: int) -> None:
+        super().__init__(
+            f"the query needs {needed:,} bytes for `{clause}`, and may use {budget:,}",
+            hint="match less there, add a limit, or raise OMNIGRAPH_QUERY_MEMORY",
+        )
+        self.clause = clause
+        self.needed = needed
+        self.budget = budget
+
+    def details(self) -> dict[str, object]:
+        return {"clause": self.clause, "needed": self.needed, "budget": self.budget}
+
+
+class QueryTimeout(QueryStopped):
+    """A query ran longer than it may."""
+
+    code = "query.timeout"
+    retryable = True
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(
+            f"the query took longer than {seconds:g} s",
+            hint="match less, or give it more time (OMNIGRAPH_QUERY_TIMEOUT)",
+        )
+        self.seconds = seconds
+
+    def details(self) -> dict[str, object]:
+        return {"seconds": self.seconds}
+
+
+class QueryCancelled(QueryStopped):
+    """Whoever asked no longer wants the answer."""
+
+    code = "query.cancelled"
+
+    def __init__(self) -> None:
+        super().__init__("the query was cancelled")
 
 
 class InvariantBroken(OmnigraphError):

@@ -270,6 +270,68 @@ XDG_CACHE_HOME: Final[Setting[str | None]] = Setting(
     "XDG_CACHE_HOME", None, _optional, "The user's cache directory. Unset: `~/.cache`."
 )
 
+_UNITS: Final = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
+
+
+def _byte_count(text: str) -> int:
+    number = text.upper().removesuffix("B").removesuffix("I")
+    unit = number[-1:] if number[-1:] in ("K", "M", "G") else ""
+    digits = number.removesuffix(unit).strip()
+    if not (digits.isascii() and digits.isdigit() and int(digits)):
+        raise ValueError("expected a number of bytes above zero, as 500000000, 512M or 4G")
+    return int(digits) * _UNITS[unit]
+
+
+def _optional_seconds(text: str) -> float | None:
+    return _positive_seconds(text)
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 <= seconds < float("inf"):
+        raise ValueError("expected a number of seconds, zero or more")
+    return seconds
+
+
+QUERY_MEMORY: Final = Setting(
+    "OMNIGRAPH_QUERY_MEMORY",
+    2 * 2**30,
+    _byte_count,
+    "Bytes the rows of one query may take in memory: `512M`, `4G`. A query that needs more stops.",
+)
+QUERY_TIMEOUT: Final[Setting[float | None]] = Setting(
+    "OMNIGRAPH_QUERY_TIMEOUT",
+    None,
+    _optional_seconds,
+    "Seconds a query may run. Unset: as long as it takes.",
+)
+CACHE_MEMORY: Final = Setting(
+    "OMNIGRAPH_CACHE_MEMORY",
+    2 * 2**30,
+    _byte_count,
+    "Bytes of columns, adjacency and words a process keeps between queries.",
+)
+CACHE_DIR: Final[Setting[str | None]] = Setting(
+    "OMNIGRAPH_CACHE_DIR",
+    None,
+    _optional,
+    "The directory for local copies of files derived from a graph on S3. Unset: "
+    "`omnigraph/derived` in the user's cache directory.",
+)
+DERIVED_FILES: Final = Setting(
+    "OMNIGRAPH_DERIVED_FILES",
+    True,
+    _flag,
+    "Keeps adjacency and words as files beside the graph, for the next process to map.",
+)
+READ_MAX_AGE: Final = Setting(
+    "OMNIGRAPH_READ_MAX_AGE",
+    0.0,
+    _seconds,
+    "Seconds a reader may rely on the newest commit it knows of a branch before it asks the store "
+    "for a newer one. 0: it asks for every query.",
+)
+
 SETTINGS: Final[tuple[Setting[Any], ...]] = (
     FAILPOINTS,
     AWS_REGION,
@@ -300,6 +362,12 @@ SETTINGS: Final[tuple[Setting[Any], ...]] = (
     EMBED_CONCURRENCY,
     EMBED_CACHE,
     XDG_CACHE_HOME,
+    QUERY_MEMORY,
+    QUERY_TIMEOUT,
+    CACHE_MEMORY,
+    CACHE_DIR,
+    DERIVED_FILES,
+    READ_MAX_AGE,
 )
 
 
@@ -376,6 +444,28 @@ EMBED_MAX_RETRY_AFTER: Final = Constant(
     60.0,
     "Seconds an embedding service may ask to wait; it is asked again after that many anyway.",
 )
+DERIVED_MIN_ROWS: Final = Constant(
+    "derived_min_rows",
+    50_000,
+    "Edges, or texts, from which what is derived from a table is kept as a file beside the graph.",
+)
+DERIVED_GROWTH: Final = Constant(
+    "derived_growth",
+    0.25,
+    "Share of rows that have changed since a derived file was written for it to be written anew.",
+)
+DERIVED_COPY_BYTES: Final = Constant(
+    "derived_copy_bytes",
+    4 * 2**30,
+    "Bytes of local copies of derived files; those not used longest go first.",
+)
+
+EXACT_VECTOR_BYTES: Final = Constant(
+    "exact_vector_bytes",
+    512 * 2**20,
+    "Bytes of a column of vectors up to which `nearest` compares all of them, in memory; beyond, "
+    "it asks the column's index.",
+)
 
 CONSTANTS: Final[tuple[Constant[Any], ...]] = (
     RESERVED_PARAMETER,
@@ -394,4 +484,8 @@ CONSTANTS: Final[tuple[Constant[Any], ...]] = (
     EMBED_BATCH_CHARACTERS,
     EMBED_CACHE_ENTRIES,
     EMBED_MAX_RETRY_AFTER,
+    EXACT_VECTOR_BYTES,
+    DERIVED_MIN_ROWS,
+    DERIVED_GROWTH,
+    DERIVED_COPY_BYTES,
 )

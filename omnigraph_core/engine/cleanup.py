@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from omnigraph_core.clock import now_us
 from omnigraph_core.engine.roots import pins, plan_catalogs, protect
 from omnigraph_core.engine.runs import drop_run_branches
+from omnigraph_core.errors import StorageError
 from omnigraph_core.failpoints import declare
 from omnigraph_core.history import refs
 from omnigraph_core.history.refs import CleanupIntent
@@ -30,6 +31,7 @@ from omnigraph_core.manifest.layout import (
     branch_manifest_path,
 )
 from omnigraph_core.storage.dataset import open_table
+from omnigraph_core.storage.derived import DERIVED, list_derived, read_pins
 from omnigraph_core.storage.image import trim_versions
 from omnigraph_core.storage.log import open_log, trim
 from omnigraph_core.storage.objects import list_directories
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from omnigraph_core.engine.roots import CatalogRoots, Pin
     from omnigraph_core.history.context import GraphContext
     from omnigraph_core.history.retention import Retention
+    from omnigraph_core.storage.objects import StoredObject
     from omnigraph_core.storage.sweep import TableFile
 
 _ANNOUNCED: Final = declare("cleanup.after_intent", "the doomed versions are announced")
@@ -96,17 +99,19 @@ def cleanup(context: GraphContext, policy: Retention, *, is_preview: bool) -> Cl
         StorageError: a root cannot be read; nothing was removed.
     """
     started = time.time()
-    listed = _list_tables(context)
+    listed, derived = _list_tables(context), list_derived(context.store)
     plans = plan_catalogs(context, policy, is_preview=is_preview)
     intent = None if is_preview else _announce(context, plans)
     plans = protect(context, plans)
     kept = pins(context, plans)
     garbage = _find_garbage(context, listed, kept, older_than=started - policy.grace)
+    outdated = _find_outdated(context, derived, kept, older_than=started - policy.grace)
     if intent is not None:
         _trim(context, plans)
         refs.delete_cleanup(context.store, intent.id)
         _TRIMMED.hit()
         _sweep(context, garbage)
+        delete_files(context.store, DERIVED, outdated)
         _remove_unfinished_catalogs(context, plans, older_than=started - policy.grace)
         _remove_leftovers(context, policy, now=started)
     return CleanupReport(is_preview, _branch_rows(plans), _table_rows(garbage, kept))
@@ -185,6 +190,29 @@ def _find_garbage(
 def _reachable(context: GraphContext, pin: Pin) -> frozenset[str]:
     location, physical_version = pin
     return reachable_files(open_table(context.store, location, physical_version))
+
+
+def _find_outdated(
+    context: GraphContext,
+    derived: Iterable[StoredObject],
+    kept: Collection[Pin],
+    *,
+    older_than: float,
+) -> tuple[str, ...]:
+    """The old derived files made from a table version that is not kept, relative to their root."""
+    old = [file for file in derived if file.last_modified.timestamp() < older_than]
+    with ThreadPoolExecutor(_PARALLEL) as pool:
+        needed = pool.map(lambda file: _is_needed(context, file, kept), old)
+        found = [file.path for file, is_needed in zip(old, needed, strict=True) if not is_needed]
+    return tuple(path.removeprefix(f"{DERIVED}/") for path in found)
+
+
+def _is_needed(context: GraphContext, file: StoredObject, kept: Collection[Pin]) -> bool:
+    try:
+        made_from = read_pins(context.store, file)
+    except StorageError:
+        return True  # it may be whole: the next cleanup will see
+    return made_from is not None and all(pin in kept for pin in made_from)
 
 
 def _remove_unfinished_catalogs(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from omnigraph_core.write.json_rows import plain_objects
+from omnigraph_core.exec.json_rows import plain_objects
 
 if TYPE_CHECKING:
     from omnigraph_core.storage.dataset import Table

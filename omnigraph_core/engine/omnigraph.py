@@ -14,6 +14,7 @@ from omnigraph_core.engine import branching, entities, protection, runs
 from omnigraph_core.engine.cleanup import cleanup
 from omnigraph_core.engine.lifecycle import init_graph, open_graph
 from omnigraph_core.engine.optimize import optimize
+from omnigraph_core.engine.reads import Reads
 from omnigraph_core.engine.writes import Writes
 from omnigraph_core.errors import OmnigraphError
 from omnigraph_core.exec.queries import QueryCache
@@ -25,6 +26,7 @@ from omnigraph_core.ids import new_ulid
 from omnigraph_core.manifest.image import MAIN
 from omnigraph_core.manifest.publisher import CommitDraft
 from omnigraph_core.manifest.requirements import BranchIs
+from omnigraph_core.storage.derived import DerivedFiles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,12 +46,13 @@ if TYPE_CHECKING:
     from omnigraph_core.storage.dataset import Table
 
 
-class Omnigraph(Writes):
+class Omnigraph(Reads, Writes):
     """An open graph."""
 
     def __init__(self, context: GraphContext) -> None:
         self._context = context
         self._queries = QueryCache()
+        self._derived = DerivedFiles(context.store)
         self._embedder = Embedder.from_settings()
         weakref.finalize(self, self._embedder.close)
 

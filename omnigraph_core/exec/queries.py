@@ -9,7 +9,12 @@ import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
+from omnigraph_core.errors import ConfigError
+from omnigraph_core.exec.context import ReadPlan, variable_types
 from omnigraph_core.ir.compile import compile_one
+from omnigraph_core.ir.nodes import QueryIR
+from omnigraph_core.plan.build import plan_query
+from omnigraph_core.query.result_schema import result_schema
 
 if TYPE_CHECKING:
     from omnigraph_core.ir.compile import CompiledQuery
@@ -20,13 +25,22 @@ _MAX_LENGTH: Final = 32_768
 """Characters of a text that is kept: longer ones are written by programs, for one time."""
 
 
+class _Kept:
+    """A compiled query, and its plan once it was asked for."""
+
+    __slots__ = ("catalog", "query", "read")
+
+    def __init__(self, catalog: Catalog, query: CompiledQuery) -> None:
+        self.catalog = catalog
+        self.query = query
+        self.read: ReadPlan | None = None
+
+
 class QueryCache:
     """The queries compiled last. Safe to share between threads."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[str, str | None], tuple[Catalog, CompiledQuery]] = (
-            OrderedDict()
-        )
+        self._kept: OrderedDict[tuple[str, str | None], _Kept] = OrderedDict()
         self._lock = threading.Lock()
 
     def compiled(self, text: str, name: str | None, catalog: Catalog) -> CompiledQuery:
@@ -36,16 +50,50 @@ class QueryCache:
             CompileError: every problem of that query.
             QueryNotFound: no query of that name, or several to choose from and no name.
         """
+        return self._found(text, name, catalog).query
+
+    def read(self, text: str, name: str | None, catalog: Catalog) -> tuple[CompiledQuery, ReadPlan]:
+        """The same for a query that reads, with its plan.
+
+        Raises:
+            CompileError: every problem of that query.
+            QueryNotFound: no query of that name, or several to choose from and no name.
+            ConfigError: it is a mutation.
+        """
+        kept = self._found(text, name, catalog)
+        if kept.read is None:
+            kept.read = plan_read(kept.query, catalog)
+        return kept.read
+
+    def _found(self, text: str, name: str | None, catalog: Catalog) -> _Kept:
         key = (text, name)
         kept = self._kept.get(key)
-        if kept is not None and kept[0] is catalog:
-            return kept[1]
-        query = compile_one(text, catalog, name)
+        if kept is not None and kept.catalog is catalog:
+            return kept
+        kept = _Kept(catalog, compile_one(text, catalog, name))
         if len(text) > _MAX_LENGTH:
-            return query
+            return kept
         with self._lock:
-            self._kept[key] = (catalog, query)
+            self._kept[key] = kept
             self._kept.move_to_end(key)
             if len(self._kept) > _MAX_QUERIES:
                 self._kept.popitem(last=False)
-        return query
+        return kept
+
+
+def plan_read(query: CompiledQuery, catalog: Catalog) -> ReadPlan:
+    """How a read is carried out, for any snapshot of its schema.
+
+    Raises:
+        ConfigError: it is a mutation.
+    """
+    if not isinstance(query.ir, QueryIR):
+        raise ConfigError(
+            f"query `{query.ir.name}` changes the graph", hint="run it as a mutation, not as a read"
+        )
+    return ReadPlan(
+        plan=plan_query(query.ir, catalog),
+        columns=query.columns,
+        schema=result_schema(query.columns, catalog),
+        types=variable_types(query.ir.pipeline),
+    )

@@ -7,6 +7,7 @@ out is the newest state all the same.
 from __future__ import annotations
 
 import threading
+import time
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from omnigraph_core.errors import BranchNotFound, ObjectNotFound
@@ -36,6 +37,7 @@ class GraphContext:
         self.commits = CommitGraph(store)
         self._heads: dict[str, CatalogState] = {}
         self._refs: dict[str, BranchRef] = {}
+        self._asked: dict[str, float] = {}
         self._tables: dict[tuple[str, int], Table] = {}
         self._lock = threading.Lock()
 
@@ -45,6 +47,7 @@ class GraphContext:
         Raises:
             BranchNotFound: there is none of that name.
         """
+        now = time.monotonic()
         ref = find_branch(self.store, branch)
         catalog = catalog_of(self.store, ref)
         known = self._heads.get(ref.incarnation)
@@ -56,7 +59,23 @@ class GraphContext:
                 hint="restore the directory from a copy of the graph, or delete the branch",
             ) from gone
         self.remember(state, ref)
+        with self._lock:
+            _keep(self._asked, branch, now, _MAX_KNOWN_HEADS)
         return ref, state
+
+    def recent(self, branch: str, max_age: float) -> tuple[BranchRef, CatalogState]:
+        """A branch and its newest state, or the newest known if that is young enough.
+
+        Args:
+            max_age: seconds since the store was last asked, up to which it is not asked again.
+
+        Raises:
+            BranchNotFound: there is none of that name.
+        """
+        asked = self._asked.get(branch)
+        if asked is None or time.monotonic() - asked > max_age:
+            return self.head(branch)
+        return self.base(branch)
 
     def base(self, branch: str) -> tuple[BranchRef, CatalogState]:
         """A branch and the newest state known of it, to commit on: publishing finds out if it is
@@ -73,6 +92,7 @@ class GraphContext:
         """Drop what is known of a branch."""
         with self._lock:
             self._refs.pop(ref.branch, None)
+            self._asked.pop(ref.branch, None)
             self._heads.pop(ref.incarnation, None)
 
     def table(self, location: str, physical_version: int) -> Table:

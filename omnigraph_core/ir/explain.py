@@ -79,12 +79,13 @@ def _params(params: Iterable[CheckedParam]) -> str:
 def explain_pipeline(pipeline: Pipeline) -> Iterator[str]:
     """One line per operator, those inside joins indented below them."""
     for op in pipeline:
-        yield _op(op)
+        yield explain_op(op)
         if isinstance(op, AntiJoin | OptionalJoin):
             yield from (f"{_INDENT}{line}" for line in explain_pipeline(op.inner))
 
 
-def _op(op: Op) -> str:
+def explain_op(op: Op) -> str:
+    """One operator as a line, without what is inside a join."""
     match op:
         case NodeScan():
             return f"scan ${op.variable}: {op.type_name}{_where(op.filters)}"

@@ -1,8 +1,8 @@
 """Which physical indexes a type's declarations ask for.
 
 A catalog type comes in, index specifications go out, implicit columns first and each column once.
-Declared groups that no index serves (several columns, lists, edge properties) are left out: no
-result depends on an index.
+Declared groups of several columns, which no index serves, are left out: no result depends on an
+index.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 class IndexKind(StrEnum):
     BTREE = "BTREE"
+    BITMAP = "BITMAP"
+    LABEL_LIST = "LABEL_LIST"
     INVERTED = "INVERTED"
     VECTOR = "VECTOR"
 
@@ -34,22 +36,27 @@ class IndexSpec:
 def physical_indexes(type: NodeType | EdgeType) -> tuple[IndexSpec, ...]:
     """The indexes to build for a table.
 
-    A free text is indexed by its words, for search; whatever has an order by a BTREE.
+    A free text is indexed by its words, for search; a list by its members; what has few values by a
+    bitmap for each; whatever else has an order by a BTREE.
     """
-    is_node = isinstance(type, NodeType)
-    implicit = NODE_IMPLICIT if is_node else EDGE_IMPLICIT
-    specs = [IndexSpec((column,), IndexKind.BTREE) for column in implicit]
-    for group in type.indexes if is_node else ():
-        kind = _index_kind(type.properties[group[0]].type) if len(group) == 1 else None
+    implicit = NODE_IMPLICIT if isinstance(type, NodeType) else EDGE_IMPLICIT
+    specs = {column: IndexSpec((column,), IndexKind.BTREE) for column in implicit}
+    for group in type.indexes:
+        if len(group) > 1 or group[0] in specs:
+            continue
+        kind = _index_kind(type.properties[group[0]].type)
         if kind is not None:
-            specs.append(IndexSpec(group, kind))
-    return tuple(specs)
+            specs[group[0]] = IndexSpec(group, kind)
+    return tuple(specs.values())
 
 
 def _index_kind(type: PropType) -> IndexKind | None:
-    if type.is_list or type.is_blob:
+    if type.is_blob:
         return None
     if type.is_vector:
         return IndexKind.VECTOR
-    is_free_text = type.scalar is Scalar.STRING and not type.is_enum
-    return IndexKind.INVERTED if is_free_text else IndexKind.BTREE
+    if type.is_list:
+        return IndexKind.LABEL_LIST
+    if type.is_enum or type.scalar is Scalar.BOOL:
+        return IndexKind.BITMAP
+    return IndexKind.INVERTED if type.scalar is Scalar.STRING else IndexKind.BTREE

@@ -91,11 +91,12 @@ class IndexRequest:
 
 TEXT_OPTIONS: Final[Mapping[str, object]] = {
     "base_tokenizer": "simple",  # words are split at blanks and punctuation
+    "language": "English",  # of stems and stop words
+    "max_token_length": 40,  # words of 40 bytes or more are left out
     "lower_case": True,
-    "ascii_folding": True,  # "Grüße" is found as "grusse"
-    "stem": False,  # a word means itself
-    "remove_stop_words": False,  # "the" can be looked for
-    "max_token_length": None,  # words of any length
+    "stem": True,  # "bolts" is found as "bolt"
+    "remove_stop_words": True,  # "the" finds nothing
+    "ascii_folding": True,  # "Köln" is found as "koln"
     "with_position": True,  # phrases can be looked for
 }
 """How text is cut into words, for indexing and therefore for searching."""

@@ -18,7 +18,7 @@ from omnigraph_core.schema.arrow import uri_column
 from omnigraph_core.schema.catalog import EDGE_IMPLICIT, NODE_IMPLICIT, EdgeType
 from omnigraph_core.storage.lookup import ADDRESS, find_where, iter_rows, iter_taken
 from omnigraph_core.types import Scalar
-from omnigraph_core.write.json_rows import is_printable, row_lines
+from omnigraph_core.exec.json_rows import is_printable, row_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -44,7 +44,7 @@ SURFACE = {
     },
     "omnigraph_core.ir.lower": {"lower_match", "lower_query"},
     "omnigraph_core.ir.explain": {
-        "explain", "explain_condition", "explain_expr", "explain_pipeline",
+        "explain", "explain_condition", "explain_expr", "explain_op", "explain_pipeline",
     },
 }  # fmt: skip
 

@@ -69,7 +69,11 @@ def run(
 ) -> list[dict[str, Cell]]:
     """The result rows of a read, in order when the query has one."""
     given = Given(graph, params or {}, now)
-    rows = list(iter_rows(ir.pipeline, {}, given))
+    return finish(ir, list(iter_rows(ir.pipeline, {}, given)), given)
+
+
+def finish(ir: QueryIR, rows: list[Row], given: Given) -> list[dict[str, Cell]]:
+    """What a read makes of the rows of its match."""
     results = (
         _grouped(ir, rows, given) if ir.is_grouped else [_Result(ir, [r], given) for r in rows]
     )

@@ -13,6 +13,7 @@ from omnigraph_core.ir.rules.levels import RuleContext
 from omnigraph_core.ir.rules.push import push_filters
 from omnigraph_core.ir.rules.reroot import choose_roots
 from omnigraph_core.ir.rules.split import split_conjunctions
+from omnigraph_core.ir.rules.unique import unique_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,8 +28,10 @@ RULES: Final[tuple[Rule, ...]] = (
     fold_constants,
     choose_roots,
     push_filters,
+    unique_names,
 )
-"""In order: conditions made small, then judged, then used to choose a start, then put in place."""
+"""In order: conditions made small, then judged, then used to choose a start, then put in place; last
+a name for each variable."""
 
 
 def optimize(ir: QueryIR, catalog: Catalog) -> QueryIR:

@@ -17,17 +17,19 @@ def declared(text: str) -> tuple[IndexSpec, ...]:
 @pytest.mark.parametrize(
     ("property", "kind"),
     [
-        ("a: enum(x, y) @index", IndexKind.BTREE),
+        ("a: enum(x, y) @index", IndexKind.BITMAP),
         ("a: Date @index", IndexKind.BTREE),
         ("a: DateTime? @index", IndexKind.BTREE),
         ("a: U64 @index", IndexKind.BTREE),
         ("a: F32 @index", IndexKind.BTREE),
-        ("a: Bool @index", IndexKind.BTREE),
+        ("a: Bool @index", IndexKind.BITMAP),
         ("a: I64 @key", IndexKind.BTREE),
         ("a: String @index", IndexKind.INVERTED),
         ("a: String @key", IndexKind.INVERTED),
         ("a: Vector(3) @index", IndexKind.VECTOR),
         ("a: String @index(a)", IndexKind.INVERTED),
+        ("a: [String] @index(a)", IndexKind.LABEL_LIST),
+        ("a: [DateTime]? @index(a)", IndexKind.LABEL_LIST),
     ],
 )
 def test_one_column(property: str, kind: IndexKind) -> None:
@@ -39,7 +41,6 @@ def test_one_column(property: str, kind: IndexKind) -> None:
     [
         "a: String b: I32 @index(a, b)",
         "a: String b: I32 @key(a, b)",
-        "a: [String] @index(a)",
         "a: String @unique",
         "a: Blob?",
     ],
@@ -52,7 +53,8 @@ def test_a_column_declared_twice_is_indexed_once() -> None:
     assert len(declared("node A { a: I32 @key @index @index(a) }")) == 1
 
 
-def test_edges_index_their_id_and_end_points_only() -> None:
-    catalog = compile_schema("node A {} edge B: A -> A { w: F64 @index @index(src) }")
+def test_edges_index_their_id_their_ends_and_what_is_declared() -> None:
+    catalog = compile_schema("node A {} edge B: A -> A { w: F64 @index @index(src) v: I32 }")
     specs = physical_indexes(catalog.edges["B"])
-    assert specs == tuple(IndexSpec((name,), IndexKind.BTREE) for name in ("id", "src", "dst"))
+    columns = ("id", "src", "dst", "w")
+    assert specs == tuple(IndexSpec((name,), IndexKind.BTREE) for name in columns)

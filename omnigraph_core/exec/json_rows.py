@@ -22,7 +22,7 @@ from omnigraph_core.schema.catalog import EDGE_ENDS, EdgeType
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from omnigraph_core.write.batches import GraphType
+    from omnigraph_core.schema.catalog import NodeType
 
 # Offsets of 64 bits: one row with a large blob may be longer than 32 bits can say.
 _TEXT: Final = pa.large_utf8()
@@ -31,10 +31,12 @@ _MUST_ESCAPE: Final = np.array([byte < 0x20 or chr(byte) in '"\\' for byte in ra
 
 _DAYS: Final = pa.scalar(-719_162, pa.int32()), pa.scalar(2_932_896, pa.int32())
 """0001-01-01 and 9999-12-31: what four digits of a year can say."""
+_SAFE: Final = 2**53 - 1
+"""Up to here, either way, JavaScript tells integers apart."""
 _MILLISECONDS: Final = pa.scalar(-62_135_596_800_000), pa.scalar(253_402_300_799_999)
 
 
-def row_objects(type: GraphType, rows: pa.Table) -> pa.LargeStringArray:
+def row_objects(type: NodeType | EdgeType, rows: pa.Table) -> pa.LargeStringArray:
     """Every row as the record that loads it, with its properties in declaration order.
 
     Only the columns of the type are looked at. A float that is not finite becomes the text `NaN`,
@@ -46,7 +48,7 @@ def row_objects(type: GraphType, rows: pa.Table) -> pa.LargeStringArray:
     return _objects(rows, lambda batch: _record_parts(type, batch, end=""))
 
 
-def row_lines(type: GraphType, rows: pa.Table) -> bytes:
+def row_lines(type: NodeType | EdgeType, rows: pa.Table) -> bytes:
     """The same as lines in UTF-8, each with its end.
 
     Raises:
@@ -56,14 +58,29 @@ def row_lines(type: GraphType, rows: pa.Table) -> bytes:
     return bytes(_content(lines))
 
 
-def plain_objects(rows: pa.Table) -> pa.LargeStringArray:
+def plain_objects(
+    rows: pa.Table, *, is_js_safe: bool = False, end: str = ""
+) -> pa.LargeStringArray:
     """Every row as one flat object of its columns; companion columns are not shown.
+
+    Args:
+        is_js_safe: integers that JavaScript cannot hold become texts.
+        end: what each text ends with.
 
     Raises:
         DataError: a date is not within the years 1 to 9999.
     """
     names = [name for name in rows.column_names if not is_companion(name)]
-    return _objects(rows, lambda batch: ["{", *_members(batch, names), "}"])
+
+    def parts_of(batch: pa.RecordBatch) -> list[str | pa.Array]:
+        return ["{", *_members(batch, names, is_js_safe=is_js_safe), "}" + end]
+
+    return _objects(rows, parts_of)
+
+
+def content(texts: pa.LargeStringArray) -> bytes:
+    """All texts one after another, in UTF-8."""
+    return bytes(_content(texts))
 
 
 def is_printable(column: pa.Array | pa.ChunkedArray) -> bool:
@@ -99,7 +116,9 @@ def _joined(parts: list[str | pa.Array]) -> pa.Array:
     )
 
 
-def _record_parts(type: GraphType, batch: pa.RecordBatch, *, end: str) -> list[str | pa.Array]:
+def _record_parts(
+    type: NodeType | EdgeType, batch: pa.RecordBatch, *, end: str
+) -> list[str | pa.Array]:
     kind = "edge" if isinstance(type, EdgeType) else "type"
     parts: list[str | pa.Array] = [f'{{"{kind}":{json.dumps(type.name)}']
     if isinstance(type, EdgeType):
@@ -109,19 +128,22 @@ def _record_parts(type: GraphType, batch: pa.RecordBatch, *, end: str) -> list[s
     return [*parts, ',"data":{', *_members(batch, names), "}}" + end]
 
 
-def _members(batch: pa.RecordBatch, names: Iterable[str]) -> list[str | pa.Array]:
+def _members(
+    batch: pa.RecordBatch, names: Iterable[str], *, is_js_safe: bool = False
+) -> list[str | pa.Array]:
     parts: list[str | pa.Array] = []
     for name in names:
         comma = "," if parts else ""
-        parts += [f"{comma}{json.dumps(name)}:", _column(batch, name)]
+        texts = _column(batch, name, is_js_safe=is_js_safe)
+        parts += [f"{comma}{json.dumps(name)}:", texts]
     return parts
 
 
-def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
+def _column(batch: pa.RecordBatch, name: str, *, is_js_safe: bool = False) -> pa.Array:
     column = batch.column(name)
     if _is_temporal(column.type) and not is_printable(column):
         raise DataError(f"`{name}` holds a date outside the years 1 to 9999", property=name)
-    texts = _texts(column)
+    texts = _texts(column, is_js_safe=is_js_safe)
     addresses = uri_column(name)
     if pa.types.is_large_binary(column.type) and addresses in batch.schema.names:
         return pc.coalesce(texts, _quoted(batch.column(addresses)))
@@ -142,17 +164,21 @@ def _is_between(numbers: pa.Array, bounds: tuple[pa.Scalar, pa.Scalar]) -> bool:
     return bool(pc.all(fits, min_count=0).as_py())
 
 
-def _texts(column: pa.Array) -> pa.Array:
+def _texts(column: pa.Array, *, is_js_safe: bool = False) -> pa.Array:
     """Every value as JSON text; nulls stay null."""
     kind = column.type
     if pa.types.is_string(kind):
         return _quoted(column)
+    if pa.types.is_integer(kind) and is_js_safe:
+        return _safe_integers(column)
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind):
         return column.cast(_TEXT)
     if pa.types.is_floating(kind):
         return _floats(column)
     if _is_list(kind):
-        return _lists(column)
+        return _lists(column, is_js_safe=is_js_safe)
+    if pa.types.is_struct(kind):
+        return _structs(column, is_js_safe=is_js_safe)
     if pa.types.is_date32(kind):
         return _in_quotes(column.cast(_TEXT))
     if pa.types.is_date64(kind):
@@ -160,6 +186,23 @@ def _texts(column: pa.Array) -> pa.Array:
     if pa.types.is_large_binary(kind):
         return _blobs(column)
     raise InvariantBroken(f"every type of column has a JSON form, {kind} has none")
+
+
+def _safe_integers(column: pa.Array) -> pa.Array:
+    text = column.cast(_TEXT)
+    if column.type.bit_width < 64:
+        return text
+    is_far = pc.greater(column, pa.scalar(_SAFE, column.type))
+    if pa.types.is_signed_integer(column.type):
+        is_far = pc.or_(is_far, pc.less(column, pa.scalar(-_SAFE, column.type)))
+    return pc.if_else(is_far, _in_quotes(text), text)
+
+
+def _structs(column: pa.StructArray, *, is_js_safe: bool) -> pa.Array:
+    fields = pa.RecordBatch.from_arrays(column.flatten(), schema=pa.schema(list(column.type)))
+    parts = _members(fields, column.type.names, is_js_safe=is_js_safe)
+    texts = _joined(["{", *parts, "}"])
+    return pc.if_else(column.is_valid(), texts, pa.scalar(None, _TEXT))
 
 
 def _quoted(column: pa.Array) -> pa.Array:
@@ -219,8 +262,8 @@ def _exact(column: pa.Array, text: pa.Array) -> pa.Array:
     return pc.if_else(same, text, column.cast(pa.float64()).cast(_TEXT))
 
 
-def _lists(column: pa.Array) -> pa.Array:
-    members = _texts(column.flatten()).fill_null("null")
+def _lists(column: pa.Array, *, is_js_safe: bool) -> pa.Array:
+    members = _texts(column.flatten(), is_js_safe=is_js_safe).fill_null("null")
     lengths = pc.list_value_length(column).fill_null(0).to_numpy()
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     lists = pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), members)

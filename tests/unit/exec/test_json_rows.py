@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from omnigraph_core.errors import DataError
 from omnigraph_core.schema.build import compile_schema
-from omnigraph_core.write.json_rows import is_printable, plain_objects, row_lines, row_objects
+from omnigraph_core.exec.json_rows import is_printable, plain_objects, row_lines, row_objects
 
 CATALOG = compile_schema("""
 node Part {

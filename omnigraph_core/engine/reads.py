@@ -1,0 +1,138 @@
+"""The reading half of `Omnigraph`: queries at any snapshot, their plans, the indexes they use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from omnigraph_core import settings
+from omnigraph_core.engine import branching, indexing
+from omnigraph_core.exec.catalogs import accepted_catalog
+from omnigraph_core.exec.graph_data import GraphData
+from omnigraph_core.exec.result import QueryResult
+from omnigraph_core.exec.run import Limits, execute
+from omnigraph_core.history.snapshots import ReadTarget
+from omnigraph_core.manifest.image import MAIN
+from omnigraph_core.manifest.snapshot import Snapshot
+from omnigraph_core.topology.memory import shared_cache
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from omnigraph_core.embedding.embedder import Embedder
+    from omnigraph_core.engine.indexing import IndexReport
+    from omnigraph_core.exec.guard import Cancellation
+    from omnigraph_core.exec.queries import QueryCache
+    from omnigraph_core.history.context import GraphContext
+    from omnigraph_core.schema.catalog import Catalog
+    from omnigraph_core.storage.derived import DerivedFiles
+
+
+class Reads:
+    """What answers questions about a graph and changes none of its rows."""
+
+    _context: GraphContext
+    _queries: QueryCache
+    _embedder: Embedder
+    _derived: DerivedFiles
+
+    def query(
+        self,
+        target: str | ReadTarget | Snapshot,
+        source: str,
+        name: str | None = None,
+        params: Mapping[str, object] | None = None,
+        *,
+        timeout: float | None = None,
+        memory: int | None = None,
+        cancellation: Cancellation | None = None,
+        max_age: float | None = None,
+    ) -> QueryResult:
+        """Run a read on one snapshot, whatever others commit meanwhile.
+
+        Args:
+            target: a branch by name, a commit, a tag, or a snapshot: reading from a snapshot asks
+                the store for nothing but rows.
+            source: query text; `name` picks one of several queries.
+            timeout: seconds after which the query stops.
+            memory: bytes its rows may take.
+            cancellation: stops it from another thread.
+            max_age: seconds the newest known commit of a branch counts as the newest.
+
+        Raises:
+            CompileError: every problem of the query.
+            QueryNotFound: the text has no query of that name.
+            NotFoundError: no such branch, commit or tag.
+            ParameterError: every parameter that is missing, undeclared or of the wrong type.
+            QueryStopped: it needs too much memory or time, or was cancelled.
+        """
+        snapshot = self._snapshot_to_read(target, max_age)
+        catalog = accepted_catalog(snapshot.schema)
+        read = self._queries.read(source, name, catalog)
+        limits = Limits(timeout, memory, cancellation)
+        graph = self._data(snapshot, catalog)
+        rows = execute(graph, read, params, self._embedder, limits)
+        return QueryResult(read.plan.ir.name, read.columns, rows, snapshot)
+
+    def run_query_at(
+        self,
+        version: int,
+        source: str,
+        name: str | None = None,
+        params: Mapping[str, object] | None = None,
+        *,
+        branch: str = MAIN,
+        timeout: float | None = None,
+        memory: int | None = None,
+        cancellation: Cancellation | None = None,
+    ) -> QueryResult:
+        """Run a read on a branch as it was at one of its manifest versions.
+
+        Raises:
+            SnapshotNotFound: that version never was, or cleanup has removed it.
+            And what `query` raises.
+        """
+        snapshot = branching.state_at_version(self._context, branch, version).snapshot
+        return self.query(
+            snapshot,
+            source,
+            name,
+            params,
+            timeout=timeout,
+            memory=memory,
+            cancellation=cancellation,
+        )
+
+    def ensure_indices(
+        self, *, branch: str = MAIN, actor: str | None = None
+    ) -> tuple[IndexReport, ...]:
+        """Build what is missing of every index the schema asks for, with at most one commit.
+
+        Tables as another branch made them are left to that branch. No answer depends on an index.
+
+        Raises:
+            BranchNotFound: there is none of that name.
+        """
+        return indexing.ensure_indices(self._context, branch, actor=actor)
+
+    def index_status(self, target: str | ReadTarget | Snapshot = MAIN) -> tuple[IndexReport, ...]:
+        """How much every index the schema asks for covers.
+
+        Raises:
+            NotFoundError: no such branch, commit or tag.
+        """
+        return indexing.index_status(self._context, self._snapshot_to_read(target, None))
+
+    def _snapshot_to_read(
+        self, target: str | ReadTarget | Snapshot, max_age: float | None
+    ) -> Snapshot:
+        if isinstance(target, Snapshot):
+            return target
+        branch = target if isinstance(target, str) else target.branch
+        if branch is None:
+            assert isinstance(target, ReadTarget)
+            return branching.resolve(self._context, target).snapshot
+        age = settings.READ_MAX_AGE.read() if max_age is None else max_age
+        return self._context.recent(branch, age)[1].snapshot
+
+    def _data(self, snapshot: Snapshot, catalog: Catalog) -> GraphData:
+        return GraphData(self._context, snapshot, catalog, shared_cache(), self._derived)

@@ -1,0 +1,274 @@
+"""A read as a whole: the rows of the match are taken as they come and made into the result.
+
+Only what the result can still need is held on the way: as many rows as a limit asks for, the best
+ones where there is an order, one per group or different row where rows are made of several.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph_core.errors import ParameterError
+from omnigraph_core.exec.aggregate import Grouping
+from omnigraph_core.exec.conditions import evaluate
+from omnigraph_core.exec.distinct import DistinctFrames
+from omnigraph_core.exec.frame import concat
+from omnigraph_core.exec.group import distinct_places
+from omnigraph_core.exec.match import run_match
+from omnigraph_core.exec.order import best_rows, sort_keys
+from omnigraph_core.exec.project import Rows, project
+from omnigraph_core.exec.rank import rank_values, top_numbers
+from omnigraph_core.plan.values import is_given
+from omnigraph_core.query.typed import Bm25, ColumnValue, Nearest, ParamValue, Rrf
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from omnigraph_core.exec.context import Run
+    from omnigraph_core.exec.frame import Frame
+    from omnigraph_core.exec.order import SortKey
+    from omnigraph_core.ir.nodes import QueryIR
+    from omnigraph_core.plan.steps import QueryPlan
+    from omnigraph_core.query.typed import RankExpr, TypedExpr
+
+_CLAUSE: Final = "return"
+_MOST_WAITING: Final = 2**16
+
+
+def run_read(run: Run, plan: QueryPlan) -> pa.Table:
+    """The result of a read, of exactly the run's schema.
+
+    Raises:
+        ParameterError: a limit or offset is negative.
+        DataError: a sum does not fit its type.
+        QueryStopped: the guard says so.
+    """
+    window = _window(run, plan.ir)
+    rows = None if window.end == window.start else _result(run, plan, window)
+    if rows is None or rows.length <= window.start:
+        return run.schema.empty_table()
+    return project(run, plan.ir.columns, rows.slice(window.start, window.end))
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """Which rows of the ordered result are wanted; `end` None means all from `start`."""
+
+    start: int
+    end: int | None
+
+
+def _window(run: Run, ir: QueryIR) -> _Window:
+    if ir.limit is None and ir.offset is None:
+        return _Window(0, None)
+    start = _row_count(run, ir.offset, "offset") or 0
+    limit = _row_count(run, ir.limit, "limit")
+    return _Window(start, None if limit is None else start + limit)
+
+
+def _row_count(run: Run, expr: TypedExpr | None, clause: str) -> int | None:
+    if expr is None or not is_given(expr):
+        return None
+    count = run.values.of(expr)
+    if not isinstance(count, int):
+        return None
+    if count < 0:
+        name = f"${expr.name}" if isinstance(expr, ParamValue) else clause
+        raise ParameterError([f"{name}: {clause} is at least 0, found {count}"])
+    return count
+
+
+def _result(run: Run, plan: QueryPlan, window: _Window) -> Rows | None:
+    """The rows in order, at least those up to the window's end; None if there are none."""
+    ir = plan.ir
+    if ir.is_grouped:
+        return _grouped(run, plan, window)
+    if ir.is_distinct:
+        return _distinct(run, plan, window)
+    return _ordered(run, plan, window) if ir.order_by else _unordered(run, plan, window)
+
+
+def _unordered(run: Run, plan: QueryPlan, window: _Window) -> Rows | None:
+    ranks = _fused_ranks(plan.ir)
+    held = _Held(run, None if ranks else window.end)
+    run_match(run, plan.steps, held, enough=held.enough)
+    frame = held.frame()
+    return None if frame is None else _ranked(run, Rows(frame), ranks, window)
+
+
+def _ordered(run: Run, plan: QueryPlan, window: _Window) -> Rows | None:
+    ir, keys = plan.ir, sort_keys(plan.ir)
+    leading, ranks = _leading_rank(ir), _fused_ranks(ir)
+    is_streaming = leading is None and not ranks and window.end is not None
+    held = _Held(run, keys=keys, best=window.end) if is_streaming else _Held(run)
+    run_match(run, plan.steps, held)
+    frame = held.frame()
+    if frame is None:
+        return None
+    rows = _ranked(run, Rows(frame), ranks, window)
+    if leading is not None:
+        rows = _reached(run, rows, leading, window)
+    return best_rows(run, rows, keys, window.end)
+
+
+def _distinct(run: Run, plan: QueryPlan, window: _Window) -> Rows | None:
+    """Different rows. A rank is a value of the whole match, so it comes before looking at rows."""
+    ir = plan.ir
+    leading, ranks = _leading_rank(ir), _fused_ranks(ir)
+    exprs = tuple(column.expr for column in ir.columns)
+    if leading is not None or ranks:
+        held = _Held(run)
+        run_match(run, plan.steps, held)
+        frame = held.frame()
+        if frame is None:
+            return None
+        rows = _ranked(run, Rows(frame), ranks, window)
+        if leading is not None:
+            rows = _scored(run, rows, leading, window)
+        rows = rows.take(distinct_places(run, rows, exprs)) if rows.length else rows
+    else:
+        enough = None if ir.order_by else window.end
+        different = DistinctFrames(run, exprs, "return distinct", enough)
+        run_match(run, plan.steps, different.add, enough=enough)
+        frame = different.frame()
+        if frame is None:
+            return None
+        rows = Rows(frame)
+    return best_rows(run, rows, sort_keys(ir), window.end) if ir.order_by else rows
+
+
+def _grouped(run: Run, plan: QueryPlan, window: _Window) -> Rows | None:
+    ir = plan.ir
+    grouping = Grouping(run, ir)
+    run_match(run, plan.steps, grouping)
+    rows = grouping.rows()
+    if rows is None:
+        return None
+    rows = _having(run, ir, rows)
+    if ir.is_distinct and rows.length:
+        exprs = tuple(column.expr for column in ir.columns)
+        rows = rows.take(distinct_places(run, rows, exprs))
+    return best_rows(run, rows, sort_keys(ir), window.end) if ir.order_by else rows
+
+
+def _having(run: Run, ir: QueryIR, rows: Rows) -> Rows:
+    """The groups for which every condition is true."""
+
+    def column_of(expr: TypedExpr) -> pa.Array:
+        value = ir.columns[expr.column].expr if isinstance(expr, ColumnValue) else expr
+        return rows.column(run, value)
+
+    for condition in ir.having:
+        truth = evaluate(condition, rows.length, column_of, run.values)
+        rows = rows.take(np.flatnonzero(np.asarray(truth)))
+    return rows
+
+
+# Ranks
+
+
+def _leading_rank(ir: QueryIR) -> RankExpr | None:
+    """The ranking that decides which rows take part at all."""
+    first = ir.order_by[0].expr if ir.order_by else None
+    return first if isinstance(first, Nearest | Bm25 | Rrf) else None
+
+
+def _fused_ranks(ir: QueryIR) -> tuple[Rrf, ...]:
+    """Columns that need the complete match, because they rank its rows against each other."""
+    return tuple(dict.fromkeys(c.expr for c in ir.columns if isinstance(c.expr, Rrf)))
+
+
+def _ranked(run: Run, rows: Rows, ranks: Sequence[Rrf], window: _Window) -> Rows:
+    """The complete match with these ranks as values."""
+    if not ranks:
+        return rows
+    made = {rank: _scores(run, rank, rows.frame, window) for rank in ranks}
+    return Rows(rows.frame, {**rows.made, **{r: _score_column(s) for r, s in made.items()}})
+
+
+def _scores(run: Run, rank: RankExpr, frame: Frame, window: _Window) -> np.ndarray:
+    limit = frame.length if window.end is None else window.end
+    return rank_values(run, rank, frame, limit=limit)
+
+
+def _score_column(scores: np.ndarray) -> pa.Array:
+    return pa.array(scores, mask=np.isnan(scores))
+
+
+def _reached(run: Run, rows: Rows, rank: RankExpr, window: _Window) -> Rows:
+    """The rows that a ranking can put first, as far as there are rows for them."""
+    if isinstance(rank, Rrf) or window.end is None:
+        return _scored(run, rows, rank, window)
+    numbers = rows.frame.numbers[rank.field.variable]
+    count = run.dense(rank.field.variable).count
+    allowed = np.zeros(count + 1, np.bool_)  # the last place is that of -1
+    allowed[numbers] = True
+    is_everything = bool(allowed[:-1].all())
+    best, scores = top_numbers(
+        run, rank, None if is_everything else allowed[:-1], min(window.end, rows.length)
+    )
+    # Every entity has a row, so the best rows are among those of the best entities.
+    score_of = np.full(count + 1, np.nan)
+    score_of[best] = scores
+    return _with_scores(rows, rank, score_of.take(numbers))
+
+
+def _scored(run: Run, rows: Rows, rank: RankExpr, window: _Window) -> Rows:
+    """The rows that a ranking reaches."""
+    return _with_scores(rows, rank, _scores(run, rank, rows.frame, window))
+
+
+def _with_scores(rows: Rows, rank: RankExpr, scores: np.ndarray) -> Rows:
+    places = np.flatnonzero(~np.isnan(scores))
+    kept = rows.take(places)
+    return Rows(kept.frame, {**kept.made, rank: pa.array(scores.take(places))})
+
+
+# Rows that are held
+
+
+class _Held:
+    """Holds rows of a match: all of them, the first `enough`, or the `best` of an order."""
+
+    def __init__(
+        self,
+        run: Run,
+        enough: int | None = None,
+        *,
+        keys: Sequence[SortKey] = (),
+        best: int | None = None,
+    ) -> None:
+        self.enough = enough
+        self._run = run
+        self._keys = keys
+        self._best = best
+        self._frames: list[Frame] = []
+        self._length = 0
+        self._held = 0
+
+    def __call__(self, frame: Frame) -> bool:
+        self._hold(frame)
+        if self._best is not None and self._length > max(4 * self._best, _MOST_WAITING):
+            self._keep_best(self._best)
+        return self.enough is None or self._length < self.enough
+
+    def frame(self) -> Frame | None:
+        """The rows; None if there are none."""
+        return concat(self._frames) if self._length else None
+
+    def _hold(self, frame: Frame) -> None:
+        self._run.guard.hold(frame.nbytes, _CLAUSE)
+        self._held += frame.nbytes
+        self._length += frame.length
+        self._frames.append(frame)
+
+    def _keep_best(self, count: int) -> None:
+        self._run.guard.check()
+        best = best_rows(self._run, Rows(concat(self._frames)), self._keys, count).frame
+        self._run.guard.release(self._held)
+        self._frames, self._length, self._held = [], 0, 0
+        self._hold(best)

@@ -1,0 +1,323 @@
+"""Expressions and conditions over the rows of a match: frames come in, columns and truths go out.
+
+Values are fetched by dense number and only here; -1 has no values. A condition on one variable is
+decided once per row of its table where that is less work than once per row of the frame.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph_core.errors import InvariantBroken
+from omnigraph_core.exec.comparisons import Numbers, as_truth, everywhere
+from omnigraph_core.exec.conditions import Coded, Operands, truth_of
+from omnigraph_core.exec.frame import Frame
+from omnigraph_core.exec.rank import rank_values
+from omnigraph_core.exec.scalars import arrow_array
+from omnigraph_core.plan.values import is_given
+from omnigraph_core.query.mentions import mentions
+from omnigraph_core.query.result_schema import node_object_type
+from omnigraph_core.query.typed import (
+    All,
+    Any,
+    Bm25,
+    Compare,
+    Holds,
+    IsIn,
+    IsNull,
+    Nearest,
+    NodeValue,
+    PropertyValue,
+    TextMatch,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from omnigraph_core.exec.context import Run
+    from omnigraph_core.query.typed import TypedCondition, TypedExpr
+    from omnigraph_core.topology.dense import DenseTable
+    from omnigraph_core.types import PropType
+    from omnigraph_core.values import Value
+
+_FEW_ROWS: Final = 1_024
+"""Rows up to which texts are compared as they are, without asking whether they repeat."""
+_SAMPLE: Final = 4_096
+_REPEATS: Final = 4
+"""Times a text occurs on average for its column to be compared by codes."""
+
+
+def column_of(run: Run, expr: TypedExpr, frame: Frame) -> pa.Array:
+    """The values of an expression for the rows of a frame, one after another.
+
+    A rank is null for a row it does not reach. `rrf` depends on the whole match: see `exec.rank`.
+    """
+    if isinstance(expr, PropertyValue):
+        return run.dense(expr.variable).values(expr.property, frame.numbers[expr.variable])
+    if is_given(expr):
+        return _repeated(run.values.of(expr), expr.type, frame.length)
+    return _computed(run, expr, frame.numbers, frame.length)
+
+
+def truth(run: Run, condition: TypedCondition, frame: Frame) -> np.ndarray:
+    """Which rows of a frame satisfy a condition; unknown is false."""
+    if isinstance(condition, All) and condition.operands:
+        parts = condition.operands
+        combined = truth(run, parts[0], frame)
+        for part in parts[1:]:
+            combined &= truth(run, part, frame)
+        return combined
+    variable = _sole_variable(condition)
+    if variable is not None:
+        dense = run.dense(variable)
+        if 0 < dense.count <= frame.length and is_keepable(dense, condition):
+            return _gathered(run, condition, variable, frame.numbers[variable])
+    return truth_of(condition, _Rows(run, frame.numbers, frame.length), run.values)
+
+
+def table_truth(run: Run, variable: str, condition: TypedCondition) -> np.ndarray:
+    """Which rows of a variable's whole table satisfy a condition on it alone; not to be changed."""
+    key = ("table truth", variable, id(condition))
+    known: tuple[TypedCondition, np.ndarray] | None = run.memo.get(key)  # type: ignore[assignment]
+    if known is not None:
+        return known[1]
+    dense = run.dense(variable)
+    missing = {name for name in columns_read(condition) if not dense.is_resident(name)}
+    if len(missing) > 1:
+        dense.preload(tuple(missing))
+    found = truth_of(condition, _Rows(run, {variable: None}, dense.count), run.values)
+    found.flags.writeable = False
+    run.memo[key] = (condition, found)  # with the condition, which keeps its id from being reused
+    return found
+
+
+def is_keepable(dense: DenseTable, condition: TypedCondition) -> bool:
+    """Whether the columns a condition reads are, or may be, in memory as a whole."""
+    return all(dense.is_resident(name) or dense.fits(name) for name in columns_read(condition))
+
+
+def columns_read(condition: TypedCondition) -> Iterator[str]:
+    """The properties a condition compares, maybe repeatedly; not those it searches for words."""
+    match condition:
+        case Compare(left, _, right):
+            operands: tuple[TypedExpr, ...] = (left, right)
+        case IsIn(operand) | IsNull(operand) | Holds(operand):
+            operands = (operand,)
+        case All(parts) | Any(parts):
+            for part in parts:
+                yield from columns_read(part)
+            return
+    for operand in operands:
+        if isinstance(operand, PropertyValue):
+            yield operand.property
+
+
+def try_codes(run: Run, dense: DenseTable, name: str) -> tuple[np.ndarray, pa.Array] | None:
+    """A column in memory as codes, if its texts repeat often enough to gain by it."""
+    if not dense.count or not dense.is_resident(name):
+        return None
+    key = ("repeats", dense.identity, name)
+    is_repeating = run.graph.cache.get(key, lambda: _is_repeating(dense, name), lambda _: 256)
+    return dense.codes(name) if is_repeating else None
+
+
+def _sole_variable(condition: TypedCondition) -> str | None:
+    if isinstance(condition, Compare) and is_given(condition.right):
+        left = condition.left
+        if isinstance(left, PropertyValue):
+            return left.variable
+    variables = mentions(condition)
+    return next(iter(variables)) if len(variables) == 1 else None
+
+
+def _gathered(
+    run: Run, condition: TypedCondition, variable: str, numbers: np.ndarray
+) -> np.ndarray:
+    """The truth of a condition for rows of a table, from its truth for the whole table."""
+    found = table_truth(run, variable, condition).take(numbers)
+    if _has_null(numbers):
+        nothing = _Rows(run, {variable: np.array([-1], np.int32)}, 1)
+        found[numbers < 0] = truth_of(condition, nothing, run.values)[0]
+    return found
+
+
+class _Rows(Operands):
+    """Rows of a match, or all rows of one table: their numbers by variable, None for all."""
+
+    def __init__(self, run: Run, numbers: Mapping[str, np.ndarray | None], length: int) -> None:
+        super().__init__(length, self._fetched)
+        self._run = run
+        self._numbers = numbers
+
+    def try_numbers(self, expr: TypedExpr) -> Numbers | None:
+        if not isinstance(expr, PropertyValue) or not _is_number(expr.type):
+            return None
+        dense, numbers = self._run.dense(expr.variable), self._numbers[expr.variable]
+        if numbers is None:
+            return Numbers(*dense.numpy(expr.property))
+        if not dense.count or not dense.is_resident(expr.property):
+            return None
+        values, valid = dense.numpy(expr.property)
+        chosen = None if valid is None else valid.take(numbers)
+        if _has_null(numbers):
+            present = numbers >= 0
+            chosen = present if chosen is None else chosen & present
+        return Numbers(values.take(numbers), chosen)
+
+    def try_holding(self, expr: TypedExpr) -> np.ndarray | None:
+        if not isinstance(expr, TextMatch):
+            return None
+        hits = _text_hits(self._run, expr)
+        if hits is None:
+            return everywhere(self.length, is_true=False)
+        return _at(hits, self._numbers[expr.field.variable])
+
+    def try_coded(self, expr: TypedExpr) -> Coded | None:
+        if not isinstance(expr, PropertyValue) or not expr.type.is_string:
+            return None
+        if self.length <= _FEW_ROWS:
+            return None
+        known = try_codes(self._run, self._run.dense(expr.variable), expr.property)
+        return None if known is None else self._coded(known, expr)
+
+    def try_pair(self, left: TypedExpr, right: TypedExpr) -> tuple[np.ndarray, np.ndarray] | None:
+        if not isinstance(left, PropertyValue) or not isinstance(right, PropertyValue):
+            return None
+        if left.property != right.property:
+            return None
+        if self._run.dense(left.variable) is not self._run.dense(right.variable):
+            return None
+        if left.property == "id":
+            a, b = self._numbers[left.variable], self._numbers[right.variable]
+            return None if a is None or b is None else (a, b)
+        first, second = self.try_coded(left), self.try_coded(right)
+        return None if first is None or second is None else (first.codes, second.codes)
+
+    def _coded(self, known: tuple[np.ndarray, pa.Array], expr: PropertyValue) -> Coded:
+        codes, distinct = known
+        numbers = self._numbers[expr.variable]
+        if numbers is None:
+            return Coded(codes, distinct)
+        chosen = codes.take(numbers)
+        if _has_null(numbers):
+            chosen[numbers < 0] = -1
+        return Coded(chosen, distinct)
+
+    def _fetched(self, expr: TypedExpr) -> pa.Array:
+        if isinstance(expr, PropertyValue):
+            dense, numbers = self._run.dense(expr.variable), self._numbers[expr.variable]
+            return dense.values(expr.property, numbers)
+        return _computed(self._run, expr, self._numbers, self.length)
+
+
+def _computed(
+    run: Run, expr: TypedExpr, numbers: Mapping[str, np.ndarray | None], length: int
+) -> pa.Array:
+    """What is no property and no given value."""
+    match expr:
+        case NodeValue(variable=variable):
+            return _objects(run, expr, numbers[variable])
+        case TextMatch(field=field):
+            return _text_column(run, expr, numbers[field.variable], length)
+        case Nearest(field=field) | Bm25(field=field):
+            chosen = numbers[field.variable]
+            rows = np.arange(length, dtype=np.int32) if chosen is None else chosen
+            # A limit concerns the arms of `rrf` alone.
+            scores = rank_values(run, expr, Frame(length, {field.variable: rows}), limit=length)
+            return pa.array(scores, mask=np.isnan(scores))
+        case _:
+            raise InvariantBroken(f"a row of a match has no value for {expr}")
+
+
+def _repeated(value: Value, type: PropType, length: int) -> pa.Array:
+    one = arrow_array([value], type)
+    return pa.repeat(one[0], length) if length > 1 else one.slice(0, length)
+
+
+def _objects(run: Run, expr: NodeValue, numbers: np.ndarray | None) -> pa.StructArray:
+    """Nodes as they are shown: `id` and every property but Blobs and Vectors."""
+    dense = run.dense(expr.variable)
+    shown = node_object_type(run.graph.catalog.nodes[expr.type_name])
+    if numbers is None or len(numbers) > _FEW_ROWS:
+        dense.preload(tuple(field.name for field in shown))
+    columns = [dense.values(field.name, numbers) for field in shown]
+    is_null = None
+    if numbers is not None and _has_null(numbers):
+        is_null = pa.array(numbers < 0)
+    return pa.StructArray.from_arrays(columns, fields=list(shown), mask=is_null)
+
+
+def _text_column(
+    run: Run, expr: TextMatch, numbers: np.ndarray | None, length: int
+) -> pa.BooleanArray:
+    """Whether texts match: null where there is no text, or nothing to look for."""
+    hits = _text_hits(run, expr)
+    if hits is None:
+        return pa.nulls(length, pa.bool_())
+    is_text = _at(_has_text(run, expr.field), numbers)
+    return pa.array(_at(hits, numbers), mask=~is_text)
+
+
+def _text_hits(run: Run, expr: TextMatch) -> np.ndarray | None:
+    """Which rows of the table match; None when what to look for, or how, is null."""
+    query = _given(run, expr.query)
+    edits = 0 if expr.max_edits is None else _given(run, expr.max_edits)
+    if not isinstance(query, str) or not isinstance(edits, int):
+        return None
+    key = ("text hits", expr)
+    if (known := run.memo.get(key)) is None:
+        words = run.graph.words(run.dense(expr.field.variable), expr.field.property)
+        known = run.memo[key] = words.matching(expr.function, query, edits)
+    assert isinstance(known, np.ndarray)
+    return known
+
+
+def _given(run: Run, expr: TypedExpr) -> Value:
+    if not is_given(expr):
+        raise InvariantBroken(f"what a search looks for is known before the first row, not {expr}")
+    return run.values.of(expr)
+
+
+def _has_text(run: Run, field: PropertyValue) -> np.ndarray:
+    """Which rows of the table have a text at all."""
+    dense = run.dense(field.variable)
+    name = field.property
+    if not dense.table.schema.field(name).nullable:
+        return everywhere(dense.count, is_true=True)
+    if dense.is_resident(name) or dense.fits(name):
+        return as_truth(dense.column(name).is_valid())
+    found = everywhere(dense.count, is_true=False)
+    found[dense.find_where(f"`{name}` IS NOT NULL")] = True
+    return found
+
+
+def _at(truth: np.ndarray, numbers: np.ndarray | None) -> np.ndarray:
+    """What is true of a table's rows, for those with these numbers; false for none at all."""
+    if numbers is None:
+        return truth.copy()
+    if not len(truth):
+        return everywhere(len(numbers), is_true=False)
+    found = truth.take(numbers)
+    if _has_null(numbers):
+        found &= numbers >= 0
+    return found
+
+
+def _is_repeating(dense: DenseTable, name: str) -> bool:
+    """Asks a sample first: codes of texts that do not repeat are a waste."""
+    column = dense.column(name)
+    places = np.arange(0, dense.count, max(1, dense.count // _SAMPLE), dtype=np.int64)
+    if len(column.take(pa.array(places)).unique()) * 2 > len(places):
+        return False
+    return len(dense.codes(name)[1]) * _REPEATS <= dense.count
+
+
+def _has_null(numbers: np.ndarray) -> bool:
+    return bool(len(numbers)) and bool(numbers.min() < 0)
+
+
+def _is_number(type: PropType) -> bool:
+    return not (type.is_list or type.is_string or type.is_vector or type.is_blob)

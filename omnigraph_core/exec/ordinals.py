@@ -1,0 +1,170 @@
+"""Values as whole numbers of the same order, so that sorting and comparing is work on integers.
+
+A column comes in, or a property of numbered rows; int64 of the same length goes out, smaller where
+the value is smaller, equal where it is equal, and below all others where there is none. Ordinals
+of two calls have nothing to do with each other.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph_core.exec.scalars import whole_numbers
+
+if TYPE_CHECKING:
+    from omnigraph_core.exec.context import Run
+    from omnigraph_core.query.typed import PropertyValue
+    from omnigraph_core.topology.dense import DenseTable
+
+_LEAST: Final = np.iinfo(np.int64).min
+_SIGN: Final = np.uint64(1 << 63)
+_FEW: Final = 1_024
+_SHARE_WORTH_RANKING: Final = 4
+"""Texts of a whole table are ranked, and kept so, once a quarter of its rows is asked for."""
+
+
+def property_ordinals(run: Run, expr: PropertyValue, numbers: np.ndarray) -> np.ndarray:
+    """The ordinals of a property of these rows, -1 being no row."""
+    dense, name, type = run.dense(expr.variable), expr.property, expr.type
+    if type.is_string:
+        return _text_ordinals(run, dense, name, numbers)
+    if type.is_list or type.is_vector or not is_kept(dense, name, len(numbers)):
+        return array_ordinals(dense.values(name, numbers))
+    return number_ordinals(*gather_numbers(dense, expr, numbers))
+
+
+def is_kept(dense: DenseTable, name: str, asked: int) -> bool:
+    """Whether to work on a whole column in memory when so many of its rows are asked for."""
+    return dense.is_resident(name) or (asked > _FEW and dense.fits(name))
+
+
+def gather_numbers(
+    dense: DenseTable, expr: PropertyValue, numbers: np.ndarray
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """The values of a kept property of these rows, and which of them there are (None: all)."""
+    values, valid = dense.numpy(expr.property)
+    if not len(values):
+        return np.zeros(len(numbers), values.dtype), np.zeros(len(numbers), np.bool_)
+    found = values.take(numbers)
+    if not expr.type.is_nullable:
+        return found, None
+    known = numbers >= 0
+    if valid is not None:
+        known &= valid.take(numbers)
+    return found, None if known.all() else known
+
+
+def _text_ordinals(run: Run, dense: DenseTable, name: str, numbers: np.ndarray) -> np.ndarray:
+    ranks = _text_ranks(run, dense, name, len(numbers))
+    if ranks is None:
+        return array_ordinals(dense.values(name, numbers))
+    return ranks.take(numbers).astype(np.int64)
+
+
+def _text_ranks(run: Run, dense: DenseTable, name: str, asked: int) -> np.ndarray | None:
+    """The rank of every row's text among all of the table, with that of no row at the end.
+
+    None when so few rows are asked for that sorting their texts is less work.
+    """
+    cache, key = run.graph.cache, ("text ranks", dense.identity, name)
+    found = cache.peek(key)
+    if isinstance(found, np.ndarray):
+        return found
+    if asked * _SHARE_WORTH_RANKING < dense.count or not is_kept(dense, name, asked):
+        return None
+    return cache.get(key, lambda: _rank_texts(*dense.codes(name)), lambda ranks: ranks.nbytes)
+
+
+def _rank_texts(codes: np.ndarray, texts: pa.Array) -> np.ndarray:
+    ranks = _ranks(texts)
+    by_number = np.full(len(codes) + 1, -1, np.int32)
+    by_number[:-1] = ranks.take(codes)
+    return by_number
+
+
+def _ranks(texts: pa.Array) -> np.ndarray:
+    """The rank of each of different texts, and -1 at the end, where code -1 points."""
+    ranks = np.empty(len(texts) + 1, np.int32)
+    ranks[pc.sort_indices(texts).to_numpy()] = np.arange(len(texts), dtype=np.int32)
+    ranks[-1] = -1
+    return ranks
+
+
+def array_ordinals(column: pa.Array) -> np.ndarray:
+    """The ordinals of a column; texts by code point, lists member by member."""
+    type = column.type
+    if pa.types.is_string(type) or pa.types.is_large_string(type):
+        return (
+            _ranks((encoded := column.dictionary_encode()).dictionary)
+            .take(encoded_codes(encoded))
+            .astype(np.int64)
+        )
+    if pa.types.is_list(type) or pa.types.is_fixed_size_list(type):
+        return _list_ordinals(column)
+    return number_ordinals(*plain_numbers(column))
+
+
+def encoded_codes(encoded: pa.DictionaryArray) -> np.ndarray:
+    """The codes of a dictionary column, -1 for null."""
+    indices = encoded.indices
+    codes: np.ndarray = (indices.fill_null(-1) if indices.null_count else indices).to_numpy()
+    return codes
+
+
+def plain_numbers(column: pa.Array) -> tuple[np.ndarray, np.ndarray | None]:
+    """Numbers, dates or Booleans as NumPy has them, and which of them there are (None: all)."""
+    if pa.types.is_temporal(column.type):
+        column = column.cast(whole_numbers(column.type))
+    if not column.null_count:
+        return column.to_numpy(zero_copy_only=False), None
+    valid = column.is_valid().to_numpy(zero_copy_only=False)
+    filled = column.fill_null(False if pa.types.is_boolean(column.type) else 0)
+    return filled.to_numpy(zero_copy_only=False), valid
+
+
+def number_ordinals(values: np.ndarray, valid: np.ndarray | None) -> np.ndarray:
+    """The ordinals of numbers or Booleans; those that are not `valid` come first."""
+    ordinals = _of_numbers(values)
+    if valid is None:
+        return ordinals
+    present = ordinals[valid]
+    least = int(present.min()) if len(present) else 0
+    if least == _LEAST:  # nothing lies below, so the values move together to make room
+        ordinals = np.unique(ordinals, return_inverse=True)[1].astype(np.int64)
+        least = 0
+    return np.where(valid, ordinals, np.int64(least - 1))
+
+
+def _of_numbers(values: np.ndarray) -> np.ndarray:
+    if values.dtype.kind == "f":
+        # Of the bits of floats, those of negative ones are in reverse; + 0.0 makes the zeros equal.
+        bits = (values.astype(np.float64, copy=False) + 0.0).view(np.int64)
+        found: np.ndarray = bits ^ ((bits >> 63) & np.int64(np.iinfo(np.int64).max))
+        return found
+    if values.dtype == np.uint64:
+        return (values ^ _SIGN).view(np.int64)
+    return values.astype(np.int64, copy=False)
+
+
+def _list_ordinals(column: pa.Array) -> np.ndarray:
+    tuples = plain_tuples(column)
+    places = {found: place for place, found in enumerate(sorted(set(tuples), key=_list_rank))}
+    return np.array([places[found] for found in tuples], np.int64)
+
+
+def plain_tuples(column: pa.Array) -> list[tuple[object, ...] | None]:
+    """Lists as tuples that can be compared: dates as the numbers they are."""
+    member = column.type.value_type
+    if pa.types.is_temporal(member):
+        column = column.cast(pa.list_(whole_numbers(member)))
+    return [None if found is None else tuple(found) for found in column.to_pylist()]
+
+
+def _list_rank(found: tuple[object, ...] | None) -> tuple[object, ...]:
+    if found is None:
+        return ()
+    return (True, *((member is not None, member) for member in found))

@@ -1,0 +1,205 @@
+"""How many rows to expect after each step: a plan and a few counts come in, estimates go out.
+
+Estimates are for people who read a plan. Nothing is decided by them, so they may be wrong.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol
+
+from omnigraph_core.plan.access import Access, access_path, equality
+from omnigraph_core.plan.steps import (
+    AntiJoinStep,
+    ExpandStep,
+    FilterStep,
+    Making,
+    OptionalStep,
+    ScanStep,
+)
+from omnigraph_core.plan.values import is_given
+from omnigraph_core.query.checked import Direction
+from omnigraph_core.query.mentions import mentions
+from omnigraph_core.query.typed import (
+    All,
+    Any,
+    Compare,
+    Constant,
+    Holds,
+    IsIn,
+    IsNull,
+    PropertyValue,
+    TextMatch,
+    TypedOp,
+)
+from omnigraph_core.types import Scalar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from omnigraph_core.ir.nodes import Expand
+    from omnigraph_core.plan.steps import Step, Steps
+    from omnigraph_core.query.typed import TypedCondition
+    from omnigraph_core.schema.catalog import Catalog
+
+_EQUAL: Final = 0.1
+"""Of rows that equal a value when nobody knows how many values there are."""
+_RANGE: Final = 0.3
+_PART_OF_TEXT: Final = 0.1
+_WORDS: Final = 0.05
+_NULLS: Final = 0.1
+_LISTED: Final = 5
+"""Members of a list that is not known."""
+_LEAST_KEPT: Final = 0.05
+"""Of rows an anti-join keeps, however many matches there are on average."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFact:
+    """An index of a column and how many of the table's rows it covers."""
+
+    kind: str
+    covered_rows: int
+
+
+class Stats(Protocol):
+    """What is known about the tables of a snapshot without reading them."""
+
+    def node_count(self, type_name: str) -> int: ...
+
+    def edge_count(self, edge_type: str) -> int: ...
+
+    def distinct_count(self, type_name: str, property: str) -> int | None:
+        """Distinct values of a node's property, if somebody has counted them already."""
+        ...
+
+    def is_kept(self, type_name: str, property: str) -> bool:
+        """Whether the column of a node's property is in memory, or small enough to be."""
+        ...
+
+    def indexes(self, type_name: str, property: str) -> tuple[IndexFact, ...]: ...
+
+
+class Estimator:
+    """Expected rows of the steps of one plan."""
+
+    def __init__(self, stats: Stats, catalog: Catalog) -> None:
+        self.stats = stats
+        self.catalog = catalog
+
+    def after(self, step: Step, rows: float) -> float:
+        """The rows after a step that is given so many."""
+        match step:
+            case ScanStep():
+                found = self.scanned(step)
+                return rows * (found if step.making is Making.ROWS else _presence(found))
+            case ExpandStep():
+                found = self.reached(step.op)
+                is_made = step.making is Making.ROWS and not step.op.is_closing
+                return rows * (found if is_made else _presence(found))
+            case FilterStep():
+                return rows * self.selectivity((step.op.condition,), None)
+            case AntiJoinStep():
+                return rows * max(1 - _presence(self.of_steps(step.inner)), _LEAST_KEPT)
+            case OptionalStep():
+                return rows * max(1.0, self.of_steps(step.inner))
+
+    def of_steps(self, steps: Steps) -> float:
+        """The rows that steps make of one."""
+        rows = 1.0
+        for step in steps:
+            rows = self.after(step, rows)
+        return rows
+
+    def scanned(self, step: ScanStep) -> float:
+        """The nodes a scan finds."""
+        count = self.stats.node_count(step.op.type_name)
+        return count * self.selectivity(step.op.filters, step.op.type_name)
+
+    def reached(self, op: Expand) -> float:
+        """The matches an expand has for one row."""
+        declared = self.catalog.edges[op.edge_type]
+        is_in = op.direction is Direction.IN
+        source, target = (declared.source, declared.target)[:: -1 if is_in else 1]
+        edges = self.stats.edge_count(op.edge_type) * (1 + (op.direction is Direction.BOTH))
+        target_count = max(self.stats.node_count(target), 1)
+        degree = edges / max(self.stats.node_count(source), 1)
+        is_chaining = declared.source == declared.target
+        hops = range(op.min_hops, op.max_hops + 1) if is_chaining else range(1, 1)
+        if not is_chaining and op.min_hops == 1:
+            hops = range(1, 2)
+        found = min(sum(degree**hop for hop in hops), target_count)
+        if op.is_closing:
+            return found / target_count
+        return found * self.selectivity(op.dst_filters, op.dst_type)
+
+    def selectivity(self, conditions: Iterable[TypedCondition], type_name: str | None) -> float:
+        """The share of rows that satisfy conditions; of a node type's rows, if one is named."""
+        given = tuple(conditions)
+        if type_name is not None and given:
+            count = max(self.stats.node_count(type_name), 1)
+            path = access_path(given, self.catalog.nodes[type_name], lambda _: True)
+            if path.access is Access.LOOKUP:
+                return self.selectivity(path.rest, None) / count
+        return math.prod(self._share(condition, type_name) for condition in given)
+
+    def _share(self, condition: TypedCondition, type_name: str | None) -> float:
+        match condition:
+            case All(operands):
+                return self.selectivity(operands, None)
+            case Any(operands):
+                return 1 - math.prod(1 - self._share(part, type_name) for part in operands)
+            case IsNull(is_negated=is_negated):
+                return 1 - _NULLS if is_negated else _NULLS
+            case Holds(operand):
+                return _WORDS if isinstance(operand, TextMatch) else 0.5
+            case IsIn() | Compare(op=TypedOp.EQ | TypedOp.NE):
+                return self._equal_share(condition, type_name)
+            case Compare(op=TypedOp.HAS_TEXT | TypedOp.STARTS_WITH | TypedOp.HAS_MEMBER):
+                return _PART_OF_TEXT
+            case Compare():
+                return _RANGE if mentions(condition) else 1.0
+
+    def _equal_share(self, condition: Compare | IsIn, type_name: str | None) -> float:
+        if not mentions(condition):
+            return 1.0
+        if isinstance(condition, IsIn):
+            return min(1.0, _member_count(condition) * self._one_value(condition, type_name))
+        share = self._one_value(condition, type_name)
+        return share if condition.op is TypedOp.EQ else 1 - share
+
+    def _one_value(self, condition: Compare | IsIn, type_name: str | None) -> float:
+        """The share of rows that have one value."""
+        compared = condition.item if isinstance(condition, IsIn) else condition.left
+        if isinstance(compared, TextMatch):
+            return _WORDS if condition == Compare(compared, TypedOp.EQ, _TRUE) else 1 - _WORDS
+        found = equality(condition)
+        column = found.property if found is not None else compared
+        if not isinstance(column, PropertyValue):
+            return _EQUAL
+        if type_name is not None:
+            distinct = self._distinct(type_name, column.property)
+            if distinct is not None:
+                return 1 / max(distinct, 1)
+        if column.type.enum_values is not None:
+            return 1 / max(len(column.type.enum_values), 1)
+        return 0.5 if column.type.scalar is Scalar.BOOL else _EQUAL
+
+    def _distinct(self, type_name: str, property: str) -> int | None:
+        node = self.catalog.nodes[type_name]
+        if property == "id" or (property,) in (node.key, *node.unique):
+            return self.stats.node_count(type_name)
+        return self.stats.distinct_count(type_name, property)
+
+
+def _member_count(condition: IsIn) -> int:
+    options = condition.options
+    if isinstance(options, Constant) and isinstance(options.value, tuple):
+        return len(options.value)
+    return _LISTED
+
+
+def _presence(matches: float) -> float:
+    """The share of rows that have a match, when they have so many on average."""
+    return 1 - math.exp(-matches)

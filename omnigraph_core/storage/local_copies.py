@@ -1,0 +1,105 @@
+"""Copies of remote files on this machine: a name and its content come in, a path goes out.
+
+A copy appears whole or not at all. Together they stay below a number of bytes: those not used
+longest go first. Nothing depends on one being there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from omnigraph_core import settings
+from omnigraph_core.ids import new_ulid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+TEMPORARY: Final = ".tmp-"
+"""In the names of files that are being written."""
+
+_ABANDONED_SECONDS: Final = 86_400.0
+"""After that a file being written is taken for one of a process that was killed."""
+
+
+class LocalCopies:
+    """The copies of one store's files. Safe for threads, and for processes that share them."""
+
+    def __init__(self, root: str) -> None:
+        self._store = hashlib.sha256(root.encode()).hexdigest()[:16]
+
+    def path(self, name: str) -> Path | None:
+        """Where the copy of a file is or would be; None without a directory for them."""
+        directory = _directory()
+        return None if directory is None else directory / self._store / name
+
+    def use(self, path: Path) -> None:
+        """Remember that a copy was needed just now."""
+        with contextlib.suppress(OSError):
+            os.utime(path)
+
+    def add(self, path: Path, content: Iterable[bytes | memoryview]) -> None:
+        """Keep a copy; others may have to go.
+
+        Raises:
+            OSError: there is no space or no permission.
+        """
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, content)
+        directory = _directory()
+        if directory is not None:
+            _trim(directory, settings.DERIVED_COPY_BYTES.value, spared=path)
+
+
+def write_whole(path: Path, content: Iterable[bytes | memoryview]) -> None:
+    """Write a file that is seen with all of its content or not at all, replacing one that is there.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    temporary = path.with_name(f"{path.name}{TEMPORARY}{new_ulid()}")
+    try:
+        with temporary.open("xb") as file:
+            file.writelines(content)
+            file.flush()
+            os.fsync(file.fileno())  # else a power cut may leave the name and not the content
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _directory() -> Path | None:
+    named = settings.CACHE_DIR.read()
+    try:
+        if named is not None:
+            return Path(named).expanduser()
+        user = settings.XDG_CACHE_HOME.read()
+        parent = Path(user) if user is not None else Path.home() / ".cache"
+    except RuntimeError:  # there is no home directory
+        return None
+    return parent / "omnigraph" / "derived"
+
+
+def _trim(directory: Path, capacity: int, *, spared: Path) -> None:
+    """Remove copies until the others fit, and files that nobody finished."""
+    abandoned = time.time() - _ABANDONED_SECONDS
+    copies = []
+    for path in directory.rglob("*.arrays*"):
+        with contextlib.suppress(OSError):  # another process is doing the same
+            found = path.stat()
+            if TEMPORARY not in path.name:
+                copies.append((found.st_mtime, found.st_size, path))
+            elif found.st_mtime < abandoned:
+                path.unlink()
+    held = sum(size for _, size, _ in copies)
+    for _, size, path in sorted(copies):
+        if held <= capacity:
+            return
+        if path != spared:
+            with contextlib.suppress(OSError):
+                path.unlink()
+            held -= size

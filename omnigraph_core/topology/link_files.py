@@ -1,0 +1,145 @@
+"""Links as files beside the graph: arrays and the versions they were made from go in and out.
+
+A file is found by the versions of its three tables. Where there is none, another one of the same
+edge table may serve as a base: it tells which fragments it was made from.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any, Final
+
+from omnigraph_core.query.checked import Direction
+from omnigraph_core.storage.row_space import FragmentState
+from omnigraph_core.topology.neighbours import Neighbours
+from omnigraph_core.topology.rebase import LinkArrays, TableVersion, Versions, overlap
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from omnigraph_core.storage.derived import DerivedArrays, DerivedFiles
+    from omnigraph_core.topology.rebase import Tables
+
+KIND: Final = "links"
+_FORMAT: Final = 1
+_DIRECTIONS: Final = (Direction.OUT, Direction.IN)
+_CANDIDATES: Final = 4
+"""Files, the newest first, that are asked what they were made from."""
+
+
+def load_links(files: DerivedFiles, tables: Tables) -> LinkArrays | None:
+    """The links of exactly these tables."""
+    found = _load(files, _key(tables.versions))
+    return found if found is not None and found.versions == tables.versions else None
+
+
+def load_similar(files: DerivedFiles, tables: Tables) -> LinkArrays | None:
+    """The links of other versions of these tables that share the most edges with them."""
+    best: tuple[float, str] = (0.0, "")
+    for key in files.list(KIND, _prefix(tables.versions))[:_CANDIDATES]:
+        about = files.about(KIND, key)
+        versions = None if about is None else _versions(about)
+        if versions is not None:
+            best = max(best, (overlap(versions, tables), key))
+    return _load(files, best[1]) if best[1] else None
+
+
+def save_links(files: DerivedFiles, links: LinkArrays, tables: Tables) -> None:
+    """Keep links whose two directions are there."""
+    arrays = {"sources": links.sources, "targets": links.targets}
+    for direction in _DIRECTIONS:
+        found = links.neighbours[direction]
+        arrays |= {
+            f"{direction}.offsets": found.offsets,
+            f"{direction}.targets": found.targets,
+            f"{direction}.edges": found.edges,
+        }
+    versions = links.versions
+    about = {
+        "format": _FORMAT,
+        "edges": _told(versions.edges),
+        "sources": _told(versions.sources),
+        "targets": _told(versions.targets),
+        "is_simple": [links.neighbours[direction].is_simple for direction in _DIRECTIONS],
+    }
+    read = (tables.edges.table, tables.sources.table, tables.targets.table)
+    files.save(KIND, _key(versions), arrays, about, read)
+
+
+def _prefix(versions: Versions) -> str:
+    return versions.edges.location.replace("/", "_") + "."
+
+
+def _key(versions: Versions) -> str:
+    made_from = (versions.edges, versions.sources, versions.targets)
+    text = "\n".join(f"{item.location}@{item.version}" for item in made_from)
+    return _prefix(versions) + hashlib.sha256(f"{_FORMAT}\n{text}".encode()).hexdigest()[:32]
+
+
+def _load(files: DerivedFiles, key: str) -> LinkArrays | None:
+    found = files.load(KIND, key)
+    versions = None if found is None else _versions(found.about)
+    if found is None or versions is None:
+        return None
+    try:
+        return _checked(found, versions)
+    except (KeyError, TypeError, ValueError):
+        return None  # written by something else
+
+
+def _checked(found: DerivedArrays, versions: Versions) -> LinkArrays | None:
+    arrays = found.arrays
+    counts = (versions.sources.count, versions.targets.count)
+    neighbours = {
+        direction: Neighbours(
+            arrays[f"{direction}.offsets"],
+            arrays[f"{direction}.targets"],
+            arrays[f"{direction}.edges"],
+            bool(is_simple),
+        )
+        for direction, is_simple in zip(_DIRECTIONS, found.about["is_simple"], strict=True)
+    }
+    is_sound = len(arrays["sources"]) == len(arrays["targets"]) == versions.edges.count and all(
+        _is_sound(neighbours[direction], count)
+        for direction, count in zip(_DIRECTIONS, counts, strict=True)
+    )
+    if not is_sound:
+        return None
+    return LinkArrays(versions, arrays["sources"], arrays["targets"], neighbours, drift=0)
+
+
+def _is_sound(neighbours: Neighbours, node_count: int) -> bool:
+    offsets = neighbours.offsets
+    length = len(neighbours.targets)
+    return (
+        len(offsets) == node_count + 1
+        and int(offsets[0]) == 0
+        and int(offsets[-1]) == length == len(neighbours.edges)
+    )
+
+
+def _told(version: TableVersion) -> dict[str, object]:
+    return {
+        "location": version.location,
+        "version": str(version.version),
+        "fragments": [
+            [state.id, state.files, state.deletion, state.rows] for state in version.fragments
+        ],
+    }
+
+
+def _versions(about: Mapping[str, Any]) -> Versions | None:
+    try:
+        if about["format"] != _FORMAT:
+            return None
+        return Versions(*(_version(about[name]) for name in ("edges", "sources", "targets")))
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _version(told: Mapping[str, Any]) -> TableVersion:
+    fragments = tuple(
+        FragmentState(id, tuple(files), deletion, rows)
+        for id, files, deletion, rows in told["fragments"]
+    )
+    return TableVersion(told["location"], int(told["version"]), fragments)

@@ -1,0 +1,170 @@
+"""What a process keeps between queries: values by key, never more bytes than it was given.
+
+A key and a way to make its value come in, the value goes out. Whoever asks for a value that is
+being made waits for it, so nothing is made twice at a time; what was not used longest goes first.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from omnigraph_core import settings
+from omnigraph_core.errors import InvariantBroken
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Mapping, Sequence
+
+T = TypeVar("T")
+
+_MISSING: Final = object()
+
+
+@dataclass(slots=True)
+class _Making:
+    """A value under way: who makes it, and whether that has ended, well or not."""
+
+    maker: int
+    ended: threading.Event = field(default_factory=threading.Event)
+    value: object = _MISSING
+
+
+class ByteCache:
+    """Values bounded by their bytes, the least recently used dropped first. Safe for threads."""
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self._held = 0
+        self._lock = threading.Lock()
+        self._entries: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
+        self._making: dict[Hashable, _Making] = {}
+
+    @property
+    def held(self) -> int:
+        """Bytes of everything kept."""
+        return self._held
+
+    def get(self, key: Hashable, build: Callable[[], T], size: Callable[[T], int]) -> T:
+        """The value of a key, made if it is not kept.
+
+        If making it fails for one caller, those who waited try themselves. A value larger than the
+        whole cache is returned and not kept. A value is never asked for while itself being made.
+        """
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is not None:
+                self._entries.move_to_end(key)
+                found: T = entry[0]
+                return found
+        while True:
+            made = self.get_many((key,), lambda _: ((value := build(), size(value)),))
+            if key in made:
+                result: T = made[key]
+                return result
+
+    def get_many(
+        self,
+        keys: Sequence[Hashable],
+        build: Callable[[Sequence[Hashable]], Sequence[tuple[Any, int]]],
+    ) -> Mapping[Hashable, Any]:
+        """The values of several keys, those that nobody has or makes made together.
+
+        Keys whose values another caller was making and failed to are left out.
+
+        Args:
+            build: makes the values of these keys, each with its size.
+        """
+        found, own, others = self._claim(keys)
+        if own:
+            found.update(self._made(own, build))
+        for key, making in others.items():
+            making.ended.wait()
+            if making.value is not _MISSING:
+                found[key] = making.value
+        return found
+
+    def peek(self, key: Hashable) -> object | None:
+        """The value if it is kept; counts as a use."""
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is None:
+                return None
+            self._entries.move_to_end(key)
+            value: object = entry[0]
+            return value
+
+    def put(self, key: Hashable, value: object, size: int) -> None:
+        """Keep a value in the place of what the key had."""
+        with self._lock:
+            self._keep(key, value, size)
+
+    def clear(self) -> None:
+        with self._lock:
+            self._entries.clear()
+            self._held = 0
+
+    def _claim(
+        self, keys: Sequence[Hashable]
+    ) -> tuple[dict[Hashable, Any], dict[Hashable, _Making], dict[Hashable, _Making]]:
+        """What is kept, what this caller is to make now, and what others are making."""
+        found: dict[Hashable, Any] = {}
+        own: dict[Hashable, _Making] = {}
+        others: dict[Hashable, _Making] = {}
+        me = threading.get_ident()
+        with self._lock:
+            for key in keys:
+                if (entry := self._entries.get(key)) is not None:
+                    self._entries.move_to_end(key)
+                    found[key] = entry[0]
+                elif (making := self._making.get(key)) is None:
+                    own[key] = _Making(me)
+                elif making.maker == me:
+                    raise InvariantBroken(f"making {key!r} does not need itself")
+                else:
+                    others[key] = making
+            self._making.update(own)
+        return found, own, others
+
+    def _made(
+        self,
+        own: Mapping[Hashable, _Making],
+        build: Callable[[Sequence[Hashable]], Sequence[tuple[Any, int]]],
+    ) -> dict[Hashable, Any]:
+        made: dict[Hashable, Any] = {}
+        try:
+            for (key, making), (value, size) in zip(own.items(), build(tuple(own)), strict=True):
+                made[key] = making.value = value
+                self.put(key, value, size)
+        finally:
+            with self._lock:
+                for key in own:
+                    del self._making[key]
+            for making in own.values():
+                making.ended.set()
+        return made
+
+    def _keep(self, key: Hashable, value: object, size: int) -> None:
+        if (replaced := self._entries.pop(key, None)) is not None:
+            self._held -= replaced[1]
+        if size > self.capacity:
+            return
+        self._entries[key] = (value, size)
+        self._held += size
+        while self._held > self.capacity:
+            _, (_, dropped) = self._entries.popitem(last=False)
+            self._held -= dropped
+
+
+_shared: ByteCache | None = None
+_shared_lock: Final = threading.Lock()
+
+
+def shared_cache() -> ByteCache:
+    """The cache of this process; its capacity is read from the settings once."""
+    global _shared
+    with _shared_lock:
+        if _shared is None:
+            _shared = ByteCache(settings.CACHE_MEMORY.read())
+        return _shared

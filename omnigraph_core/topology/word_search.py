@@ -1,0 +1,169 @@
+"""Searches in the words of a text column at one version: a query comes in, rows and scores go out.
+
+Every row is searched, whether or not Lance has an index on the column, with the analysis that index
+would have. A null text matches nothing and takes no part in scores.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from omnigraph_core.errors import ParameterError
+from omnigraph_core.query.typed import TextFunction
+from omnigraph_core.storage.words import words_of
+from omnigraph_core.topology.fuzzy import Spellings, spellings_of
+from omnigraph_core.topology.phrases import rows_with_phrase
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
+    import pyarrow as pa
+
+    from omnigraph_core.storage.row_space import FragmentState
+    from omnigraph_core.topology.memory import ByteCache
+    from omnigraph_core.topology.word_index import WordIndex
+
+_K1: Final = 1.2
+_B: Final = 0.75
+_SPARSE: Final = 16
+"""Scores of fewer than one row in so many are gathered in a list rather than by row."""
+
+
+class Postings:
+    """The words of a column. Immutable to callers and safe for threads; answers are kept."""
+
+    __slots__ = ("_cache", "_documents", "_key", "_norms", "index", "states", "unsaved")
+
+    def __init__(
+        self,
+        index: WordIndex,
+        states: tuple[FragmentState, ...],
+        cache: ByteCache,
+        key: Hashable,
+        *,
+        unsaved: int = 0,
+    ) -> None:
+        """Args:
+        states: the fragments whose rows the index has, in order.
+        key: what the cache has these words under.
+        unsaved: how many of the rows no file beside the graph has.
+        """
+        self.index = index
+        self.states = states
+        self.unsaved = unsaved
+        self._cache = cache
+        self._key = key
+        lengths = np.maximum(index.lengths, 0)
+        self._documents = int(np.count_nonzero(index.lengths >= 0))
+        average = int(lengths.sum(dtype=np.int64)) / max(self._documents, 1)
+        self._norms = _K1 * (1 - _B + _B * (lengths / max(average, 1e-9)))
+
+    @property
+    def nbytes(self) -> int:
+        return self.index.nbytes + int(self._norms.nbytes) + 1_000 + 200 * len(self.states)
+
+    def matching(self, kind: TextFunction, query: str, max_edits: int) -> np.ndarray:
+        """Which rows match, a mask that is not to be written to.
+
+        Stop words and over-long words of a query find nothing, but are part of a phrase. In fuzzy
+        matches every word of a text counts, by its spelling.
+
+        Args:
+            max_edits: for `fuzzy` only.
+
+        Raises:
+            ParameterError: the number of edits is negative.
+        """
+        if kind is not TextFunction.FUZZY:
+            max_edits = 0
+        elif max_edits < 0:
+            raise ParameterError(
+                [f"`fuzzy` takes a distance of zero edits or more, not {max_edits}"]
+            )
+        key = ("matching", self._key, kind, query, max_edits)
+        return self._cache.get(key, lambda: self._matching(kind, query, max_edits), _nbytes)
+
+    def bm25(self, query: str) -> tuple[np.ndarray, np.ndarray]:
+        """The rows with a hit, ascending (int32), and their scores (float64).
+
+        The sum over the distinct words of the query; one that stands there twice counts once.
+        """
+        key = ("bm25", self._key, query)
+        return self._cache.get(key, lambda: self._scored(query), _nbytes_of_pair)
+
+    def _matching(self, kind: TextFunction, query: str, max_edits: int) -> np.ndarray:
+        if kind is TextFunction.MATCH_TEXT:
+            is_found = rows_with_phrase(self.index, [word.stem for word in words_of(query)])
+        elif kind is TextFunction.FUZZY:
+            is_found = self._rows_near(query, max_edits)
+        else:
+            is_found = np.zeros(self.index.count, np.bool_)
+            for text in self._wanted(query):
+                is_found[self.index.postings(text)[0]] = True
+        is_found.flags.writeable = False
+        return is_found
+
+    def _wanted(self, query: str) -> list[int]:
+        """The indexed words of a query that some row has, each once, in an order of their own."""
+        stems = sorted({word.stem for word in words_of(query) if word.is_indexed})
+        texts = [self.index.lexicon.find(stem) for stem in stems]
+        return [text for text in texts if text >= 0]
+
+    def _rows_near(self, query: str, max_edits: int) -> np.ndarray:
+        raws, spellings = self._spellings()
+        is_near = np.zeros(len(self.index.lexicon), np.bool_)
+        for word in {word.raw for word in words_of(query) if word.is_indexed}:
+            is_near[raws[spellings.near(word, max_edits)]] = True
+        return self.index.rows_with(is_near.take(self.index.form_raw))
+
+    def _spellings(self) -> tuple[np.ndarray, Spellings]:
+        """The texts that are words as written, and how they are spelled."""
+
+        def build() -> tuple[np.ndarray, Spellings]:
+            raws = np.unique(self.index.form_raw)
+            texts: pa.LargeStringArray = self.index.lexicon.texts().take(raws)
+            return raws, spellings_of(texts)
+
+        return self._cache.get(("spellings", self._key), build, _nbytes_of_pair)
+
+    def _scored(self, query: str) -> tuple[np.ndarray, np.ndarray]:
+        found = [self.index.postings(text) for text in self._wanted(query)]
+        if not found:
+            return np.empty(0, np.int32), np.empty(0)
+        hits = np.concatenate([rows for rows, _ in found])
+        weights = self._weights(hits, found)
+        if len(hits) * _SPARSE < self.index.count:
+            rows, places = np.unique(hits, return_inverse=True)
+            scores = np.bincount(places, weights, len(rows))
+        else:
+            by_row = np.bincount(hits, weights, self.index.count)
+            rows = np.flatnonzero(by_row > 0).astype(np.int32)  # no hit weighs nothing
+            scores = by_row.take(rows)
+        rows.flags.writeable = scores.flags.writeable = False
+        return rows, scores
+
+    def _weights(
+        self, hits: np.ndarray, found: Sequence[tuple[np.ndarray, np.ndarray]]
+    ) -> np.ndarray:
+        """What each hit adds to the score of its row."""
+        frequencies = [len(rows) for rows, _ in found]
+        rarities = [
+            (_K1 + 1) * math.log1p((self._documents - frequency + 0.5) / (frequency + 0.5))
+            for frequency in frequencies
+        ]
+        counts = np.concatenate([counts for _, counts in found])
+        weights = np.repeat(rarities, frequencies)
+        weights *= counts
+        weights /= self._norms.take(hits) + counts
+        return weights
+
+
+def _nbytes(array: np.ndarray) -> int:
+    return int(array.nbytes) + 500
+
+
+def _nbytes_of_pair(pair: tuple[np.ndarray, np.ndarray | Spellings]) -> int:
+    return int(pair[0].nbytes + pair[1].nbytes) + 500
