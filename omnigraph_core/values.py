@@ -7,15 +7,16 @@ list is a tuple. Columns never come through here: they are converted by Arrow ke
 
 from __future__ import annotations
 
+import builtins
 import datetime as dt
 import math
 import re
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from omnigraph_core.types import INTEGER_RANGES, PropType, Scalar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
 
 ScalarValue: TypeAlias = str | int | float | bool | dt.date | dt.datetime
 Value: TypeAlias = ScalarValue | tuple["Value", ...] | None
@@ -131,13 +132,12 @@ def from_json(value: object, type: PropType) -> Value:
             return None
         raise ValueProblem(f"expected {type}, found null")
     if type.is_list:
-        members = _expect_array(value, type)
-        return tuple(_member(_scalar_from_json, item, i, type) for i, item in enumerate(members))
+        return _members(_expect_array(value, type), type)
     if type.is_vector:
         members = _expect_array(value, type)
         if len(members) != type.dimension:
             raise ValueProblem(f"expected {type.dimension} numbers, found {len(members)}")
-        return tuple(_member(_float_from_json, item, i, type) for i, item in enumerate(members))
+        return _members(members, type)
     return _scalar_from_json(value, type)
 
 
@@ -147,11 +147,40 @@ def _expect_array(value: object, type: PropType) -> list[object] | tuple[object,
     return value
 
 
+def _members(members: list[object] | tuple[object, ...], type: PropType) -> tuple[ScalarValue, ...]:
+    if _are_plain(members, type):
+        return tuple(members)  # type: ignore[arg-type]
+    element = type.element
+    read = _READERS[type.scalar]
+    return tuple(_member(read, item, index, element) for index, item in enumerate(members))
+
+
+def _are_plain(members: list[object] | tuple[object, ...], type: PropType) -> bool:
+    """Whether all members are floats or texts that need no second look; asks them all at once."""
+    kinds = set(map(builtins.type, members))
+    if kinds == {str}:
+        return type.scalar is Scalar.STRING and type.enum_values is None and _is_utf8(members)
+    if kinds != {float} or _READERS[type.scalar] is not _float_from_json:
+        return False
+    numbers = cast("Sequence[float]", members)
+    # Nothing that is not finite can be part of a finite sum.
+    most = math.inf if type.scalar is Scalar.F64 else F32_OVERFLOW
+    return math.isfinite(sum(numbers)) and max(numbers) < most and min(numbers) > -most
+
+
+def _is_utf8(members: Iterable[object]) -> bool:
+    try:
+        "".join(cast("Iterable[str]", members)).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _member(
-    read: Callable[[object, PropType], ScalarValue], item: object, index: int, type: PropType
+    read: Callable[[object, PropType], ScalarValue], item: object, index: int, element: PropType
 ) -> ScalarValue:
     try:
-        return read(item, type.element)
+        return read(item, element)
     except ValueProblem as problem:
         raise ValueProblem(f"element {index}: {problem}") from problem
 

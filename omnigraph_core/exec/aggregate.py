@@ -14,13 +14,13 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph_core.errors import DataError
-from omnigraph_core.exec.distinct import DistinctFrames
 from omnigraph_core.exec.frame import Frame, concat
 from omnigraph_core.exec.group import Groups, group_rows
-from omnigraph_core.exec.ordinals import gather_numbers, is_kept, plain_numbers, property_ordinals
+from omnigraph_core.exec.ordinals import is_kept, plain_numbers, property_ordinals
 from omnigraph_core.exec.project import Rows
 from omnigraph_core.exec.scalars import arrow_column
 from omnigraph_core.exec.tally import count_rows, least_numbers, sum_floats, sum_whole
+from omnigraph_core.exec.value_counts import ValueCounts
 from omnigraph_core.plan.values import is_given
 from omnigraph_core.query.mentions import iter_terms, mentions
 from omnigraph_core.query.typed import Aggregate, AggregateFunction, NodeValue, PropertyValue
@@ -81,9 +81,9 @@ class Grouping:
         plain = [found for found in self._aggregates if not _counts_values(found)]
         self._tallies = tuple(dict.fromkeys(t for found in plain for t in _tallies(found)))
         self._values = {
-            found.argument: DistinctFrames(run, (*self._keys, found.argument), _CLAUSE)
+            found.argument: ValueCounts(run, self._keys, found.argument)
             for found in self._aggregates
-            if _counts_values(found)
+            if _counts_values(found) and not is_given(found.argument)
         }
         self._waiting: list[_Partial] = []
         self._held = 0
@@ -116,7 +116,7 @@ class Grouping:
         if sum(partial.frame.length for partial in self._waiting) > self._most_waiting:
             self._merge()
 
-    def _keep_values(self, held: DistinctFrames, argument: TypedExpr, frame: Frame) -> None:
+    def _keep_values(self, held: ValueCounts, argument: TypedExpr, frame: Frame) -> None:
         valid = _validity(self._run, argument, frame)
         wanted = self._variables | mentions(argument)
         bare = Frame(frame.length, frame.numbers).keeping(wanted)
@@ -157,22 +157,19 @@ class Grouping:
         return self._extreme(tally, frame.numbers[tally.expr.variable], groups)
 
     def _count(self, tally: _Tally, frame: Frame, groups: Groups) -> np.ndarray:
-        ids, length, weights = groups.ids, frame.length, frame.weights
+        weights = frame.weights
         valid = None if tally.expr is None else _validity(self._run, tally.expr, frame)
+        if valid is None and weights is None and groups.counts is not None:
+            return groups.counts
         if valid is not None:
-            chosen = np.flatnonzero(valid)
-            ids, weights, length = _at(ids, chosen), _at(weights, chosen), len(chosen)
-        return count_rows(ids, groups.space, length, weights).take(groups.present)
+            weights = valid.astype(np.int64) if weights is None else weights * valid
+        return count_rows(groups.ids, groups.space, frame.length, weights).take(groups.present)
 
     def _sum(self, tally: _Tally, frame: Frame, groups: Groups) -> np.ndarray:
         assert tally.expr is not None
-        ids, weights = groups.ids, frame.weights
-        values, valid = _numbers(self._run, tally.expr, frame)
-        if valid is not None:
-            chosen = np.flatnonzero(valid)
-            ids, weights, values = _at(ids, chosen), _at(weights, chosen), values.take(chosen)
+        values = _summands(self._run, tally.expr, frame)
         add = sum_floats if values.dtype.kind == "f" else sum_whole
-        return add(ids, groups.space, values, weights).take(groups.present)
+        return add(groups.ids, groups.space, values, frame.weights).take(groups.present)
 
     def _extreme(self, tally: _Tally, numbers: np.ndarray, groups: Groups) -> np.ndarray:
         expr = tally.expr
@@ -207,19 +204,11 @@ class Grouping:
         return self._run.dense(argument.variable).values(argument.property, needed[0])
 
     def _value_counts(self, found: Aggregate, partial: _Partial) -> pa.Array:
-        """How many different values every group has: its rows among those that were kept."""
-        kept = self._values[found.argument].frame()
-        if kept is None:
-            return pa.array(np.zeros(partial.frame.length, np.int64))
-        if is_given(found.argument) or not self._keys:
-            count = 1 if is_given(found.argument) else kept.length
-            return pa.array(np.full(partial.frame.length, count))
-        both = Rows(concat([partial.frame, kept.keeping(self._variables)]))
-        ids = group_rows(self._run, both, self._keys).ids
-        if ids is None:
-            return pa.array([kept.length])
-        groups = partial.frame.length
-        return pa.array(np.bincount(ids[groups:], minlength=int(ids.max()) + 1).take(ids[:groups]))
+        argument, length = found.argument, partial.frame.length
+        if not is_given(argument):
+            return pa.array(self._values[argument].of_groups(partial.frame))
+        is_null = self._run.values.of(argument) is None
+        return pa.array(np.full(length, 0 if is_null else 1))
 
 
 def _is_key(expr: TypedExpr) -> bool:
@@ -294,13 +283,25 @@ def _column_validity(column: pa.Array) -> np.ndarray | None:
     return valid
 
 
-def _numbers(run: Run, expr: TypedExpr, frame: Frame) -> tuple[np.ndarray, np.ndarray | None]:
-    """The numbers an expression has, and in which rows (None: in all)."""
+def _summands(run: Run, expr: TypedExpr, frame: Frame) -> np.ndarray:
+    """The numbers an expression has, 0 where it has none."""
     if isinstance(expr, PropertyValue):
         dense, numbers = run.dense(expr.variable), frame.numbers[expr.variable]
-        if is_kept(dense, expr.property, len(numbers)):
-            return gather_numbers(dense, expr, numbers)
-    return plain_numbers(Rows(frame).column(run, expr))
+        if is_kept(dense, expr.property, len(numbers)) and dense.count:
+            return _gathered(*dense.numpy(expr.property), numbers)
+    values, valid = plain_numbers(Rows(frame).column(run, expr))
+    return values if valid is None else np.where(valid, values, values.dtype.type(0))
+
+
+def _gathered(values: np.ndarray, valid: np.ndarray | None, numbers: np.ndarray) -> np.ndarray:
+    if valid is not None and len(numbers) >= len(values):  # the shorter of the two is changed
+        values, valid = np.where(valid, values, values.dtype.type(0)), None
+    found = values.take(numbers)
+    if valid is not None:
+        found[~valid.take(numbers)] = 0
+    if numbers.min() < 0:
+        found[numbers < 0] = 0
+    return found
 
 
 def _at(array: np.ndarray | None, places: np.ndarray) -> np.ndarray | None:

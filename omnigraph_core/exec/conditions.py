@@ -84,7 +84,7 @@ class Coded:
         if not len(places):
             return everywhere(len(self.codes), is_true=False)
         if len(places) == 1:
-            found: np.ndarray = self.codes == places[0]
+            found: np.ndarray = self.codes == int(places[0])  # not a wider comparison
             return found
         return np.append(hits, False).take(self.codes)  # -1 is the last one
 

@@ -6,7 +6,7 @@ decided once per row of its table where that is less work than once per row of t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -43,6 +43,11 @@ if TYPE_CHECKING:
     from omnigraph_core.types import PropType
     from omnigraph_core.values import Value
 
+    Places: TypeAlias = np.ndarray | slice
+    """Numbers of rows, or a stretch of all numbers."""
+
+_PORTION: Final = 2**18
+"""Rows of a table that are compared at once."""
 _FEW_ROWS: Final = 1_024
 """Rows up to which texts are compared as they are, without asking whether they repeat."""
 _SAMPLE: Final = 4_096
@@ -88,7 +93,8 @@ def table_truth(run: Run, variable: str, condition: TypedCondition) -> np.ndarra
     missing = {name for name in columns_read(condition) if not dense.is_resident(name)}
     if len(missing) > 1:
         dense.preload(tuple(missing))
-    found = truth_of(condition, _Rows(run, {variable: None}, dense.count), run.values)
+    parts = [_portion_truth(run, variable, condition, rows) for rows in _portions(run, dense)]
+    found = parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, np.bool_), *parts])
     found.flags.writeable = False
     run.memo[key] = (condition, found)  # with the condition, which keeps its id from being reused
     return found
@@ -124,6 +130,16 @@ def try_codes(run: Run, dense: DenseTable, name: str) -> tuple[np.ndarray, pa.Ar
     return dense.codes(name) if is_repeating else None
 
 
+def _portions(run: Run, dense: DenseTable) -> Iterator[slice]:
+    for start in range(0, dense.count, _PORTION):
+        run.guard.check()
+        yield slice(start, min(start + _PORTION, dense.count))
+
+
+def _portion_truth(run: Run, variable: str, condition: TypedCondition, rows: slice) -> np.ndarray:
+    return truth_of(condition, _Rows(run, {variable: rows}, rows.stop - rows.start), run.values)
+
+
 def _sole_variable(condition: TypedCondition) -> str | None:
     if isinstance(condition, Compare) and is_given(condition.right):
         left = condition.left
@@ -145,9 +161,9 @@ def _gathered(
 
 
 class _Rows(Operands):
-    """Rows of a match, or all rows of one table: their numbers by variable, None for all."""
+    """Rows of a match, or a stretch of one table."""
 
-    def __init__(self, run: Run, numbers: Mapping[str, np.ndarray | None], length: int) -> None:
+    def __init__(self, run: Run, numbers: Mapping[str, Places], length: int) -> None:
         super().__init__(length, self._fetched)
         self._run = run
         self._numbers = numbers
@@ -156,8 +172,9 @@ class _Rows(Operands):
         if not isinstance(expr, PropertyValue) or not _is_number(expr.type):
             return None
         dense, numbers = self._run.dense(expr.variable), self._numbers[expr.variable]
-        if numbers is None:
-            return Numbers(*dense.numpy(expr.property))
+        if isinstance(numbers, slice):
+            values, valid = dense.numpy(expr.property)
+            return Numbers(values[numbers], None if valid is None else valid[numbers])
         if not dense.count or not dense.is_resident(expr.property):
             return None
         values, valid = dense.numpy(expr.property)
@@ -192,15 +209,15 @@ class _Rows(Operands):
             return None
         if left.property == "id":
             a, b = self._numbers[left.variable], self._numbers[right.variable]
-            return None if a is None or b is None else (a, b)
+            return None if isinstance(a, slice) or isinstance(b, slice) else (a, b)
         first, second = self.try_coded(left), self.try_coded(right)
         return None if first is None or second is None else (first.codes, second.codes)
 
     def _coded(self, known: tuple[np.ndarray, pa.Array], expr: PropertyValue) -> Coded:
         codes, distinct = known
         numbers = self._numbers[expr.variable]
-        if numbers is None:
-            return Coded(codes, distinct)
+        if isinstance(numbers, slice):
+            return Coded(codes[numbers], distinct)
         chosen = codes.take(numbers)
         if _has_null(numbers):
             chosen[numbers < 0] = -1
@@ -209,27 +226,31 @@ class _Rows(Operands):
     def _fetched(self, expr: TypedExpr) -> pa.Array:
         if isinstance(expr, PropertyValue):
             dense, numbers = self._run.dense(expr.variable), self._numbers[expr.variable]
+            if isinstance(numbers, slice):
+                return dense.values(expr.property, None).slice(numbers.start, self.length)
             return dense.values(expr.property, numbers)
         return _computed(self._run, expr, self._numbers, self.length)
 
 
-def _computed(
-    run: Run, expr: TypedExpr, numbers: Mapping[str, np.ndarray | None], length: int
-) -> pa.Array:
+def _computed(run: Run, expr: TypedExpr, numbers: Mapping[str, Places], length: int) -> pa.Array:
     """What is no property and no given value."""
     match expr:
         case NodeValue(variable=variable):
-            return _objects(run, expr, numbers[variable])
+            return _objects(run, expr, _spelled(numbers[variable]))
         case TextMatch(field=field):
             return _text_column(run, expr, numbers[field.variable], length)
         case Nearest(field=field) | Bm25(field=field):
-            chosen = numbers[field.variable]
-            rows = np.arange(length, dtype=np.int32) if chosen is None else chosen
-            # A limit concerns the arms of `rrf` alone.
-            scores = rank_values(run, expr, Frame(length, {field.variable: rows}), limit=length)
+            rows = Frame(length, {field.variable: _spelled(numbers[field.variable])})
+            scores = rank_values(run, expr, rows, limit=length)  # which concerns `rrf` alone
             return pa.array(scores, mask=np.isnan(scores))
         case _:
             raise InvariantBroken(f"a row of a match has no value for {expr}")
+
+
+def _spelled(places: Places) -> np.ndarray:
+    if isinstance(places, slice):
+        return np.arange(places.start, places.stop, dtype=np.int32)
+    return places
 
 
 def _repeated(value: Value, type: PropType, length: int) -> pa.Array:
@@ -237,22 +258,18 @@ def _repeated(value: Value, type: PropType, length: int) -> pa.Array:
     return pa.repeat(one[0], length) if length > 1 else one.slice(0, length)
 
 
-def _objects(run: Run, expr: NodeValue, numbers: np.ndarray | None) -> pa.StructArray:
+def _objects(run: Run, expr: NodeValue, numbers: np.ndarray) -> pa.StructArray:
     """Nodes as they are shown: `id` and every property but Blobs and Vectors."""
     dense = run.dense(expr.variable)
     shown = node_object_type(run.graph.catalog.nodes[expr.type_name])
-    if numbers is None or len(numbers) > _FEW_ROWS:
+    if len(numbers) > _FEW_ROWS:
         dense.preload(tuple(field.name for field in shown))
     columns = [dense.values(field.name, numbers) for field in shown]
-    is_null = None
-    if numbers is not None and _has_null(numbers):
-        is_null = pa.array(numbers < 0)
+    is_null = pa.array(numbers < 0) if _has_null(numbers) else None
     return pa.StructArray.from_arrays(columns, fields=list(shown), mask=is_null)
 
 
-def _text_column(
-    run: Run, expr: TextMatch, numbers: np.ndarray | None, length: int
-) -> pa.BooleanArray:
+def _text_column(run: Run, expr: TextMatch, numbers: Places, length: int) -> pa.BooleanArray:
     """Whether texts match: null where there is no text, or nothing to look for."""
     hits = _text_hits(run, expr)
     if hits is None:
@@ -282,9 +299,15 @@ def _given(run: Run, expr: TypedExpr) -> Value:
 
 
 def _has_text(run: Run, field: PropertyValue) -> np.ndarray:
-    """Which rows of the table have a text at all."""
-    dense = run.dense(field.variable)
-    name = field.property
+    """Which rows of the table have a text at all: found once in a run."""
+    key = ("has text", field)
+    if (known := run.memo.get(key)) is None:
+        known = run.memo[key] = _find_texts(run.dense(field.variable), field.property)
+    assert isinstance(known, np.ndarray)
+    return known
+
+
+def _find_texts(dense: DenseTable, name: str) -> np.ndarray:
     if not dense.table.schema.field(name).nullable:
         return everywhere(dense.count, is_true=True)
     if dense.is_resident(name) or dense.fits(name):
@@ -294,10 +317,10 @@ def _has_text(run: Run, field: PropertyValue) -> np.ndarray:
     return found
 
 
-def _at(truth: np.ndarray, numbers: np.ndarray | None) -> np.ndarray:
+def _at(truth: np.ndarray, numbers: Places) -> np.ndarray:
     """What is true of a table's rows, for those with these numbers; false for none at all."""
-    if numbers is None:
-        return truth.copy()
+    if isinstance(numbers, slice):
+        return truth[numbers].copy()
     if not len(truth):
         return everywhere(len(numbers), is_true=False)
     found = truth.take(numbers)

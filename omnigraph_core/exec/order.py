@@ -30,6 +30,8 @@ _FEW: Final = 512
 """Rows that are sorted as they are, without looking for a cheaper way."""
 _BLOCKS: Final = 64
 _KEY_BITS: Final = 63
+_SIGN: Final = np.uint64(1 << 63)
+_ID: Final = STRING.nullable()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +48,15 @@ class SortKey:
 
 def sort_keys(ir: QueryIR) -> tuple[SortKey, ...]:
     """The keys of a query that has an order, with those that break ties."""
-    keys: dict[tuple[TypedExpr, bool], SortKey] = {}
+    keys: list[SortKey] = []
     for key in (*_written_keys(ir), *_tie_breaks(ir)):
-        if not is_given(key.expr):
-            keys.setdefault((key.expr, key.is_tie_break), key)
-    return tuple(keys.values())
+        if not is_given(key.expr) and not any(_is_same(key, known) for known in keys):
+            keys.append(key)
+    return tuple(keys)
+
+
+def _is_same(key: SortKey, known: SortKey) -> bool:
+    return key.is_tie_break is known.is_tie_break and key.expr == known.expr
 
 
 def _written_keys(ir: QueryIR) -> Iterator[SortKey]:
@@ -78,7 +84,7 @@ def _tie_breaks(ir: QueryIR) -> Iterator[SortKey]:
 
 
 def _id_of(variable: str) -> PropertyValue:
-    return PropertyValue(variable, "id", STRING.nullable())
+    return PropertyValue(variable, "id", _ID)
 
 
 def best_rows(run: Run, rows: Rows, keys: Sequence[SortKey], count: int | None) -> Rows:
@@ -187,9 +193,26 @@ def argsort(ordinals: np.ndarray) -> np.ndarray:
     if length <= _FEW:
         return np.argsort(ordinals, kind="stable")
     least, place_bits = int(ordinals.min()), (length - 1).bit_length()
-    if (int(ordinals.max()) - least).bit_length() + place_bits > _KEY_BITS:
-        return np.argsort(ordinals, kind="stable")
+    excess = (int(ordinals.max()) - least).bit_length() + place_bits - _KEY_BITS
+    if excess > 0:
+        return _argsort_wide(ordinals, excess)
     packed = ((ordinals - least) << place_bits) | np.arange(length)
     packed.sort()
     packed &= (1 << place_bits) - 1
     return packed
+
+
+def _argsort_wide(ordinals: np.ndarray, excess: int) -> np.ndarray:
+    """Numbers too wide to be sorted with their place: first without their lowest bits."""
+    unsigned = ordinals.view(np.uint64) ^ _SIGN
+    high = ((unsigned - unsigned.min()) >> np.uint64(excess)).view(np.int64)
+    places = argsort(high)
+    sorted_high = high.take(places)
+    is_start = np.ones(len(places), np.bool_)
+    np.not_equal(sorted_high[1:], sorted_high[:-1], out=is_start[1:])
+    tied = _tied(is_start)
+    if len(tied):
+        waiting = places.take(tied)
+        runs = np.cumsum(is_start).take(tied)
+        places[tied] = waiting.take(np.lexsort((ordinals.take(waiting), runs)))
+    return places

@@ -20,11 +20,10 @@ if TYPE_CHECKING:
     from omnigraph_core.query.typed import PropertyValue
     from omnigraph_core.topology.dense import DenseTable
 
-_LEAST: Final = np.iinfo(np.int64).min
+_LEAST: Final = np.int64(np.iinfo(np.int64).min)
+_GREATEST: Final = np.int64(np.iinfo(np.int64).max)
 _SIGN: Final = np.uint64(1 << 63)
 _FEW: Final = 1_024
-_SHARE_WORTH_RANKING: Final = 4
-"""Texts of a whole table are ranked, and kept so, once a quarter of its rows is asked for."""
 
 
 def property_ordinals(run: Run, expr: PropertyValue, numbers: np.ndarray) -> np.ndarray:
@@ -58,6 +57,24 @@ def gather_numbers(
     return found, None if known.all() else known
 
 
+def is_due(run: Run, dense: DenseTable, name: str, asked: int) -> bool:
+    """Whether to work through a whole column now, and keep what comes of it, for so many rows.
+
+    It is once all who asked together asked for as many rows as there are: before that it would be
+    the greater work, and never is it much more than twice the work that had to be done.
+    """
+    count = dense.count
+    if not count or not is_kept(dense, name, asked):
+        return False
+    if asked >= count:
+        return True
+    asked_so_far: list[int] = run.graph.cache.get(
+        ("rows asked for", dense.identity, name), lambda: [0], lambda _: 256
+    )
+    asked_so_far[0] += asked
+    return asked_so_far[0] >= count
+
+
 def _text_ordinals(run: Run, dense: DenseTable, name: str, numbers: np.ndarray) -> np.ndarray:
     ranks = _text_ranks(run, dense, name, len(numbers))
     if ranks is None:
@@ -68,13 +85,13 @@ def _text_ordinals(run: Run, dense: DenseTable, name: str, numbers: np.ndarray) 
 def _text_ranks(run: Run, dense: DenseTable, name: str, asked: int) -> np.ndarray | None:
     """The rank of every row's text among all of the table, with that of no row at the end.
 
-    None when so few rows are asked for that sorting their texts is less work.
+    None while sorting the texts that are asked for is less work.
     """
     cache, key = run.graph.cache, ("text ranks", dense.identity, name)
     found = cache.peek(key)
     if isinstance(found, np.ndarray):
         return found
-    if asked * _SHARE_WORTH_RANKING < dense.count or not is_kept(dense, name, asked):
+    if not is_due(run, dense, name, asked):
         return None
     return cache.get(key, lambda: _rank_texts(*dense.codes(name)), lambda ranks: ranks.nbytes)
 
@@ -128,23 +145,28 @@ def plain_numbers(column: pa.Array) -> tuple[np.ndarray, np.ndarray | None]:
 
 def number_ordinals(values: np.ndarray, valid: np.ndarray | None) -> np.ndarray:
     """The ordinals of numbers or Booleans; those that are not `valid` come first."""
-    ordinals = _of_numbers(values)
+    if values.dtype.kind == "f":
+        ordinals = float_bits(values)
+        return ordinals if valid is None else np.where(valid, ordinals, _LEAST)
+    ordinals = _of_whole(values)
     if valid is None:
         return ordinals
-    present = ordinals[valid]
-    least = int(present.min()) if len(present) else 0
+    least = int(np.where(valid, ordinals, _GREATEST).min(initial=_GREATEST))
     if least == _LEAST:  # nothing lies below, so the values move together to make room
         ordinals = np.unique(ordinals, return_inverse=True)[1].astype(np.int64)
         least = 0
     return np.where(valid, ordinals, np.int64(least - 1))
 
 
-def _of_numbers(values: np.ndarray) -> np.ndarray:
-    if values.dtype.kind == "f":
-        # Of the bits of floats, those of negative ones are in reverse; + 0.0 makes the zeros equal.
-        bits = (values.astype(np.float64, copy=False) + 0.0).view(np.int64)
-        found: np.ndarray = bits ^ ((bits >> 63) & np.int64(np.iinfo(np.int64).max))
-        return found
+def float_bits(values: np.ndarray) -> np.ndarray:
+    """Floats as whole numbers of the same order, above the least there is; both zeros are one."""
+    bits = (values.astype(np.float64, copy=False) + 0.0).view(np.int64)
+    # Of the bits of floats, those of negative ones are in reverse.
+    found: np.ndarray = bits ^ ((bits >> 63) & _GREATEST)
+    return found
+
+
+def _of_whole(values: np.ndarray) -> np.ndarray:
     if values.dtype == np.uint64:
         return (values ^ _SIGN).view(np.int64)
     return values.astype(np.int64, copy=False)

@@ -52,7 +52,7 @@ class QueryCache:
         """
         return self._found(text, name, catalog).query
 
-    def read(self, text: str, name: str | None, catalog: Catalog) -> tuple[CompiledQuery, ReadPlan]:
+    def read(self, text: str, name: str | None, catalog: Catalog) -> ReadPlan:
         """The same for a query that reads, with its plan.
 
         Raises:

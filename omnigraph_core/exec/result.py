@@ -89,7 +89,8 @@ class QueryResult:
             ConfigError: pandas is not installed.
         """
         _frames("pandas")
-        return self._with_moments().to_pandas(date_as_object=True)
+        frame: pd.DataFrame = self._with_moments().to_pandas(date_as_object=True)
+        return frame
 
     def to_polars(self) -> pl.DataFrame:
         """The rows as a data frame; a DateTime is a moment in UTC.

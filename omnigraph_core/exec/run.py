@@ -15,6 +15,7 @@ from omnigraph_core.clock import now_us
 from omnigraph_core.exec.collect import run_read
 from omnigraph_core.exec.context import Run
 from omnigraph_core.exec.guard import Guard
+from omnigraph_core.exec.point import find_point
 from omnigraph_core.exec.query_vectors import QueryVectors
 from omnigraph_core.plan.values import Values
 from omnigraph_core.query.params import coerce_params
@@ -70,6 +71,9 @@ def execute(
     """
     ir = read.plan.ir
     values = Values(_moment(), coerce_params(ir.params, params))
+    lookup = read.plan.lookup
+    if lookup is not None and trace is None:
+        return find_point(graph, read, lookup, values)
     guard = limits.guard()
     vectors = QueryVectors.of(ir, values, graph.catalog, embedder)
     guard.check()

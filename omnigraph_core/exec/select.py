@@ -140,7 +140,7 @@ def _try_ids(
         return tuple(option for option in options if isinstance(option, str))
     if key != (column.property,):
         return None
-    texts = (_key_text(option, column.type.scalar) for option in options)
+    texts = (key_text(option, column.type.scalar) for option in options)
     return tuple(text for text in texts if text is not None)
 
 
@@ -160,7 +160,7 @@ def _try_equality(
     return None
 
 
-def _key_text(value: Value, scalar: Scalar) -> str | None:
+def key_text(value: Value, scalar: Scalar) -> str | None:
     """A key value as it stands in ids; None if no value of the key's type equals it."""
     if isinstance(value, str) or value is None:
         return value
@@ -185,7 +185,7 @@ def _try_key_id(
         equality = _try_equality(condition, values)
         if equality is not None and len(equality[1]) == 1:
             column, (value,) = equality
-            texts[column.property] = _key_text(value, column.type.scalar)
+            texts[column.property] = key_text(value, column.type.scalar)
     found = [texts.get(name) for name in key]
     known = [text for text in found if text is not None]
     return key_id(known) if len(known) == len(key) else None

@@ -71,7 +71,7 @@ def _with_text(entries: np.ndarray, column: pa.StringArray, text: str) -> np.nda
     sought = hash_text(text)
     bounds = np.array([sought << 32, sought << 32 | 0xFFFFFFFF], np.uint64)
     start, end = np.searchsorted(entries, bounds)
-    numbers = (entries[start:end] & _NUMBER_MASK).astype(np.int32)
-    if not len(numbers):
-        return numbers
-    return numbers[as_truth(pc.equal(column.take(pa.array(numbers)), text))]
+    numbers: np.ndarray = (entries[start:end] & _NUMBER_MASK).astype(np.int32)
+    if len(numbers):
+        numbers = numbers[as_truth(pc.equal(column.take(pa.array(numbers)), text))]
+    return numbers

@@ -168,20 +168,29 @@ def _stored(column: _Column, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 
 def as_matrix(vectors: pa.FixedSizeListArray) -> tuple[np.ndarray, np.ndarray | None]:
-    """A row of numbers per vector, as they are in memory, and which are not null (None: all)."""
-    width = vectors.type.list_size
-    items = vectors.values.slice(vectors.offset * width, len(vectors) * width)
-    values = items.to_numpy(zero_copy_only=False).reshape(len(vectors), width)
+    """A row of numbers per vector, as they are in memory, and which are not null (None: all).
+
+    The row of a null vector holds whatever is there.
+    """
+    width, length = vectors.type.list_size, len(vectors)
+    items = vectors.values.slice(vectors.offset * width, length * width)
     if not vectors.null_count:
-        return values, None
-    return values, vectors.is_valid().to_numpy(zero_copy_only=False)
+        return items.to_numpy(zero_copy_only=False).reshape(length, width), None
+    is_valid = vectors.is_valid().to_numpy(zero_copy_only=False)
+    if items.null_count > vectors.null_count * width:
+        return items.to_numpy(zero_copy_only=False).reshape(length, width), is_valid
+    # Items of null vectors are null themselves: Arrow would copy the whole column to say so.
+    start = items.offset * items.type.bit_width // 8
+    numbers = np.frombuffer(items.buffers()[1], np.float32, length * width, start)
+    return numbers.reshape(length, width), is_valid
 
 
 def _exact(query: QueryVector, vectors: np.ndarray, is_valid: np.ndarray | None) -> np.ndarray:
     # Sums over a row do not depend on the rows beside it: a matrix product's would.
     values = vectors.astype(np.float64)
-    products = np.vecdot(values, query.values)
-    squares = np.vecdot(values, values)
+    with np.errstate(invalid="ignore"):
+        products = np.vecdot(values, query.values)
+        squares = np.vecdot(values, values)
     usable = (squares > 0) & np.isfinite(squares)
     if is_valid is not None:
         usable &= is_valid
@@ -213,6 +222,7 @@ def _screened(column: _Column, allowed: np.ndarray | None, count: int) -> Best:
     if blocked is not None:
         # A sum, since to choose one by one takes ten times as long.
         scores -= blocked.astype(np.float32) * np.float32(8)
+        scores[scales.silent] = -8
     least = np.partition(scores, total - count)[total - count] - _MARGIN
     numbers = np.flatnonzero(scores >= least)
     if blocked is not None:
@@ -228,12 +238,15 @@ class _Scales:
     """One divided by the length, float32."""
     blocked: np.ndarray | None
     """Which rows take no part; None if every row does."""
+    silent: np.ndarray
+    """Those of them whose numbers are none, or too large to be multiplied."""
     is_extreme: bool
-    """Some vectors are too long, too short or no numbers: single precision misleads."""
+    """Some vectors that take part are too long or too short: single precision misleads."""
 
     @property
     def nbytes(self) -> int:
-        return int(self.inverse.nbytes + (0 if self.blocked is None else self.blocked.nbytes))
+        blocked = 0 if self.blocked is None else self.blocked.nbytes
+        return int(self.inverse.nbytes + self.silent.nbytes + blocked)
 
 
 def _scales(column: _Column, values: np.ndarray, is_valid: np.ndarray | None) -> _Scales:
@@ -253,13 +266,22 @@ def _scales(column: _Column, values: np.ndarray, is_valid: np.ndarray | None) ->
 def _scales_of(squares: np.ndarray, values: np.ndarray, is_valid: np.ndarray | None) -> _Scales:
     low, high = _SQUARES
     is_usual = (squares >= low) & (squares <= high)
-    if is_usual.all() and is_valid is None:
-        return _Scales(1 / np.sqrt(squares), None, is_extreme=False)
     odd = np.flatnonzero(~is_usual)
-    is_extreme = bool(values.take(odd, axis=0).any())  # zeros are short, and no trouble
+    silent = odd[~np.isfinite(squares.take(odd))]
+    if not len(odd) and is_valid is None:
+        return _Scales(1 / np.sqrt(squares), None, silent, is_extreme=False)
     inverse = 1 / np.sqrt(np.where(is_usual, squares, np.float32(1)))
     blocked = ~is_usual if is_valid is None else ~(is_usual & is_valid)
-    return _Scales(inverse, blocked, is_extreme)
+    return _Scales(inverse, blocked, silent, is_extreme=_any_usable(values, is_valid, odd))
+
+
+def _any_usable(values: np.ndarray, is_valid: np.ndarray | None, odd: np.ndarray) -> bool:
+    """Whether one of these vectors has a direction, after all."""
+    present = odd if is_valid is None else odd[is_valid.take(odd)]
+    exact = values.take(present, axis=0).astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        squares = np.vecdot(exact, exact)
+    return bool(((squares > 0) & np.isfinite(squares)).any())
 
 
 def _pieces(values: np.ndarray) -> Iterator[tuple[int, int]]:

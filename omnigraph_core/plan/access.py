@@ -97,9 +97,7 @@ def conjuncts(conditions: Iterable[TypedCondition]) -> tuple[TypedCondition, ...
     return tuple(parts)
 
 
-def _try_by_key(
-    parts: tuple[TypedCondition, ...], type: NodeType | EdgeType
-) -> AccessPath | None:
+def _try_by_key(parts: tuple[TypedCondition, ...], type: NodeType | EdgeType) -> AccessPath | None:
     """The path by the first condition that gives ids, or by a key of several columns."""
     for place, part in enumerate(parts):
         found = key_equality(part, type)

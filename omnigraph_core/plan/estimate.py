@@ -18,7 +18,6 @@ from omnigraph_core.plan.steps import (
     OptionalStep,
     ScanStep,
 )
-from omnigraph_core.plan.values import is_given
 from omnigraph_core.query.checked import Direction
 from omnigraph_core.query.mentions import mentions
 from omnigraph_core.query.typed import (
@@ -51,6 +50,8 @@ _WORDS: Final = 0.05
 _NULLS: Final = 0.1
 _LISTED: Final = 5
 """Members of a list that is not known."""
+_FEW_HOPS: Final = 16
+"""Beyond these the numbers of a traversal no longer change."""
 _LEAST_KEPT: Final = 0.05
 """Of rows an anti-join keeps, however many matches there are on average."""
 
@@ -125,11 +126,8 @@ class Estimator:
         edges = self.stats.edge_count(op.edge_type) * (1 + (op.direction is Direction.BOTH))
         target_count = max(self.stats.node_count(target), 1)
         degree = edges / max(self.stats.node_count(source), 1)
-        is_chaining = declared.source == declared.target
-        hops = range(op.min_hops, op.max_hops + 1) if is_chaining else range(1, 1)
-        if not is_chaining and op.min_hops == 1:
-            hops = range(1, 2)
-        found = min(sum(degree**hop for hop in hops), target_count)
+        most = op.max_hops if declared.source == declared.target else 1
+        found = _within(degree, op.min_hops, most, target_count)
         if op.is_closing:
             return found / target_count
         return found * self.selectivity(op.dst_filters, op.dst_type)
@@ -173,24 +171,37 @@ class Estimator:
         """The share of rows that have one value."""
         compared = condition.item if isinstance(condition, IsIn) else condition.left
         if isinstance(compared, TextMatch):
-            return _WORDS if condition == Compare(compared, TypedOp.EQ, _TRUE) else 1 - _WORDS
+            return 1 - _WORDS  # what must hold has no comparison any more: this must not
         found = equality(condition)
         column = found.property if found is not None else compared
         if not isinstance(column, PropertyValue):
             return _EQUAL
         if type_name is not None:
-            distinct = self._distinct(type_name, column.property)
+            distinct = self.distinct_count(type_name, column.property)
             if distinct is not None:
                 return 1 / max(distinct, 1)
         if column.type.enum_values is not None:
             return 1 / max(len(column.type.enum_values), 1)
         return 0.5 if column.type.scalar is Scalar.BOOL else _EQUAL
 
-    def _distinct(self, type_name: str, property: str) -> int | None:
+    def distinct_count(self, type_name: str, property: str) -> int | None:
+        """Distinct values of a node's property, if that is known."""
         node = self.catalog.nodes[type_name]
         if property == "id" or (property,) in (node.key, *node.unique):
             return self.stats.node_count(type_name)
         return self.stats.distinct_count(type_name, property)
+
+
+def _within(degree: float, low: int, high: int, most: int) -> float:
+    """Nodes at a distance in a range, if each has so many neighbours; `most` of them at most."""
+    if degree <= 0 or low > high:
+        return 0.0
+    found = 0.0
+    for hop in range(low, min(high, low + _FEW_HOPS) + 1):
+        found += math.exp(min(hop * math.log(degree), math.log(most)))
+        if found >= most:
+            return most
+    return found
 
 
 def _member_count(condition: IsIn) -> int:

@@ -6,6 +6,7 @@ index covers are searched as well. More of an index is looked at until it stops 
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -27,6 +28,8 @@ _PARTITION_ROWS: Final = 4_096
 """Of the partitions an index is built with; a guess that is wrong costs time, no results."""
 
 _FIRST_PROBES: Final = 16
+"""Partitions of a first look; of many more it is twice the square root of their number."""
+
 _ALL_PROBES: Final = 2**20
 """More partitions than any index has: every one is searched."""
 
@@ -60,7 +63,8 @@ def nearest_rows(
     wanted = max(count, _WITNESSES)
     query = {"column": column, "q": vector, "k": wanted, **options}
     partitions = table.count_rows() // _PARTITION_ROWS
-    probes = _FIRST_PROBES if partitions > 2 * _FIRST_PROBES else _ALL_PROBES
+    first = max(_FIRST_PROBES, 2 * math.isqrt(partitions))
+    probes = first if partitions > 2 * first else _ALL_PROBES
     check()
     addresses, distances = _search(table, query, probes)
     while probes < _ALL_PROBES:

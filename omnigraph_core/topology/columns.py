@@ -98,13 +98,15 @@ class ColumnMaker:
 
     def fitting(self, names: Sequence[str], most_bytes: float) -> list[str]:
         """Which of these columns take no more memory than that, as far as a sample tells."""
-        widths = self._widths.of([name for name in names if not self._table.blobs_of((name,))])
-        kinds = {name: self._table.schema.field(name).type for name in widths}
-        limits = {
-            name: most_bytes if fixed_width(kind) is not None else min(most_bytes, _MOST_TEXT * 0.8)
-            for name, kind in kinds.items()
-        }
-        return [name for name in widths if widths[name] * self._rows.count <= limits[name]]
+        blobs = self._table.blobs_of(names)
+        wanted = [name for name in names if name not in blobs]
+        widths = self._widths.of(wanted)
+
+        def limit(name: str) -> float:
+            is_fixed = fixed_width(self._table.schema.field(name).type) is not None
+            return most_bytes if is_fixed else min(most_bytes, _MOST_TEXT * 0.8)
+
+        return [name for name in wanted if widths[name] * self._rows.count <= limit(name)]
 
     @property
     def _place(self) -> tuple[str, str]:

@@ -159,9 +159,11 @@ class DenseTable:
 
     def _numbering(self) -> RowNumbers:
         if self._rows is None:
-            key = ("rows", self.identity)
-            make = lambda: RowNumbers(self.table, self._cache)  # noqa: E731
-            self._rows = self._cache.get(key, make, lambda rows: rows.nbytes)
+            self._rows = self._cache.get(
+                ("rows", self.identity),
+                lambda: RowNumbers(self.table, self._cache),
+                lambda rows: rows.nbytes,
+            )
         return self._rows
 
     def _making(self) -> ColumnMaker:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _FEW: Final = 1_000
-"""Texts that are put in their places one by one rather than by sorting all."""
+"""Texts that are looked up, and put in their places, one by one rather than with all others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +79,22 @@ def extended_lexicon(
     """The lexicon with the texts of some columns, and each column as numbers (int32)."""
     encoded = pa.concat_arrays(columns).cast(pa.large_string()).dictionary_encode()
     texts: pa.LargeStringArray = encoded.dictionary
-    found = pc.index_in(texts, value_set=base.texts())
-    is_new = found.is_null().to_numpy(zero_copy_only=False)
-    numbers = pc.fill_null(found, 0).to_numpy().copy()
+    numbers = _found(base, texts)
+    is_new = numbers < 0
     numbers[is_new] = len(base) + np.arange(int(is_new.sum()))
     places = numbers.take(encoded.indices.to_numpy())
     bounds = np.cumsum([len(column) for column in columns])[:-1]
     added = texts.filter(pa.array(is_new))
     return _with(base, added), tuple(np.split(places, bounds))
+
+
+def _found(base: Lexicon, texts: pa.LargeStringArray) -> np.ndarray:
+    """The numbers of texts, int32, -1 where they have none."""
+    if len(texts) <= _FEW:
+        return np.array([base.find(text) for text in texts.to_pylist()], np.int32)
+    places = pc.index_in(texts, value_set=base.texts())
+    found: np.ndarray = pc.fill_null(places, -1).to_numpy().copy()
+    return found
 
 
 def _with(base: Lexicon, added: pa.LargeStringArray) -> Lexicon:

@@ -7,7 +7,7 @@ and an analysis of the rows that are new; at last from the texts. All ways lead 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict
+from dataclasses import astuple
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
@@ -88,7 +88,7 @@ class _Finder:
         if index.count != self._dense.count:
             raise InvariantBroken(f"`{self._dense.table.location}` has as many rows as it says")
         if self._derived is not None and unsaved >= max(1, DERIVED_GROWTH.value * index.count):
-            about = {"fragments": [asdict(state) for state in self._dense.fragments]}
+            about = {"fragments": [astuple(state) for state in self._dense.fragments]}
             self._derived.save(KIND, self._file, index.arrays(), about, [self._dense.table])
             unsaved = 0
         self._cache.put(self._recent, (key, *self._recent_keys()[: _RECENT - 1]), 500)
@@ -178,8 +178,8 @@ def _states(derived: DerivedFiles | None, file: str) -> tuple[FragmentState, ...
     try:
         told: Any = () if about is None else about["fragments"]
         return tuple(
-            FragmentState(item["id"], tuple(item["files"]), item["deletion"], int(item["rows"]))
-            for item in told
+            FragmentState(number, tuple(files), deletion, int(rows))
+            for number, files, deletion, rows in told
         )
     except (KeyError, TypeError, ValueError):
         return ()

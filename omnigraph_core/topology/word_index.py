@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _SCANNED: Final = 4 << 20
 """Words looked at in one go, so that no scan needs memory beyond that."""
+_FEW: Final = 1_000
+"""Words whose new rows are put in one by one rather than by copying all to new places."""
 _RARE: Final = 32
 """Where one word in so many is a hit, hits are counted rather than looked up one by one."""
 
@@ -141,7 +143,7 @@ def extended(
         parts.append(_part(cut, words.counts, form_of_word, form_word, rows))
         rows += len(cut.offsets) - 1
     check()
-    offsets, posting_rows, counts = _merged(len(lexicon), [_run_of(base), *(p.run for p in parts)])
+    offsets, posting_rows, counts = _postings(base, len(lexicon), [part.run for part in parts])
     return WordIndex(
         lexicon,
         *forms,
@@ -260,6 +262,36 @@ def _run(words: np.ndarray, rows: np.ndarray, row_count: int, first_row: int) ->
     heads = _firsts(found)
     sizes = np.diff(heads, append=len(found))
     return _Run(found.take(heads), sizes, (places + first_row).astype(np.int32), counts)
+
+
+def _postings(
+    base: WordIndex, text_count: int, runs: Sequence[_Run]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    if len(runs) == 1 and len(runs[0].words) <= _FEW:
+        return _spliced(base, text_count, runs[0])
+    return _merged(text_count, [_run_of(base), *runs])
+
+
+def _spliced(
+    base: WordIndex, text_count: int, run: _Run
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A few words with more rows: what lies between them is copied as it is."""
+    sizes = np.zeros(text_count, np.int64)
+    sizes[: len(base.posting_offsets) - 1] = np.diff(base.posting_offsets)
+    sizes[run.words] += run.sizes
+    cuts = base.posting_offsets.take(run.words + 1, mode="clip")
+    bounds = _offsets(run.sizes)[1:-1]
+    return (
+        _offsets(sizes),
+        _interleaved(np.split(base.posting_rows, cuts), np.split(run.rows, bounds)),
+        _interleaved(np.split(base.posting_counts, cuts), np.split(run.counts, bounds)),
+    )
+
+
+def _interleaved(pieces: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> np.ndarray:
+    """A piece, another, the next piece; a piece comes last."""
+    between = [item for pair in zip(pieces[:-1], others, strict=False) for item in pair]
+    return np.concatenate([*between, pieces[-1]])
 
 
 def _run_of(index: WordIndex) -> _Run:

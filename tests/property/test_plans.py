@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from omnigraph_core.query.typed import TypedExpr
     from tests.support.oracle_graph import OracleGraph
 
+Column: TypeAlias = PropertyValue | NodeValue | Aggregate
 AGE = PropType(Scalar.I32, is_nullable=True)
 
 
@@ -69,20 +70,20 @@ class Result:
         name = self.variable(is_node=True)
         return NodeValue(name, node_type(name), self.is_nullable(name))
 
-    def plain(self) -> TypedExpr:
+    def plain(self) -> PropertyValue | NodeValue:
         return self.text(self.variable()) if self.draw(st.booleans()) else self.node()
 
     def aggregate(self) -> Aggregate:
         count = AggregateFunction.COUNT
-        persons = [n for n in (self.node().variable,) if node_type(n) == "Person"]
+        name = self.variable(is_node=True)
         match pick(self.draw, ("rows", "distinct", "number", "text")):
             case "rows":
                 return Aggregate(count, self.plain(), I64)
             case "distinct":
                 return Aggregate(count, self.plain(), I64, is_distinct=True)
-            case "number" if persons:
+            case "number" if node_type(name) == "Person":
                 function = pick(self.draw, tuple(AggregateFunction))
-                return Aggregate(function, PropertyValue(persons[0], "age", AGE), F64.nullable())
+                return Aggregate(function, PropertyValue(name, "age", AGE), F64.nullable())
             case _:
                 function = pick(self.draw, (AggregateFunction.MIN, AggregateFunction.MAX))
                 return Aggregate(function, self.text(self.variable()), STRING.nullable())
@@ -94,13 +95,12 @@ def reads(draw: DrawFn) -> QueryIR:
     pipeline = lower_match(draw(match_clauses()))
     result = Result(draw, pipeline)
     form = pick(draw, ("plain", "distinct", "grouped", "grouped"))
-    exprs: list[TypedExpr] = [result.plain() for _ in range(draw(st.integers(1, 2)))]
+    exprs: list[Column] = [result.plain() for _ in range(draw(st.integers(1, 2)))]
     if form == "grouped":
         exprs = [*exprs[draw(st.integers(0, 1)) :], result.aggregate(), result.aggregate()]
     columns = tuple(
         ReturnColumn(f"c{i}", e, None if isinstance(e, NodeValue) else e.type)
         for i, e in enumerate(exprs)
-        if not isinstance(e, ColumnValue)
     )
     ir = QueryIR(
         "random",
@@ -113,8 +113,6 @@ def reads(draw: DrawFn) -> QueryIR:
 
 
 def _ordered(draw: DrawFn, ir: QueryIR, result: Result) -> QueryIR:
-    from dataclasses import replace
-
     if draw(st.booleans()):
         return ir
     texts = [i for i, c in enumerate(ir.columns) if not isinstance(c.expr, NodeValue)]

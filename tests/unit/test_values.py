@@ -18,6 +18,9 @@ from omnigraph_core.values import (
     to_json,
 )
 
+F64_LIST = PropType(Scalar.F64, is_list=True)
+STRING_LIST = PropType(Scalar.STRING, is_list=True)
+
 I32 = PropType(Scalar.I32)
 STATUS = PropType(Scalar.STRING, enum_values=("open", "shut"))
 PAIR = PropType(Scalar.VECTOR, dimension=2)
@@ -161,3 +164,29 @@ def test_to_json() -> None:
     assert to_json(2**60) == 2**60
     assert to_json(True, is_js_safe=True) is True
     assert to_json(None) is None
+
+
+@pytest.mark.parametrize(
+    ("members", "type", "problem"),
+    [
+        ([0.5, float("nan")], PropType(Scalar.VECTOR, dimension=2), "element 1: expected a finite"),
+        ([float("inf"), float("-inf")], F64_LIST, "element 0: expected a finite"),
+        ([1.0, 3.5e38], PropType(Scalar.F32, is_list=True), "element 1: 3.5e[+]38 is out of range"),
+        ([1.0, True], F64_LIST, "element 1: expected a number"),
+        (["a", "\ud83d", "\ude00"], STRING_LIST, "element 1: text with half"),
+        (["a", 1], STRING_LIST, "element 1: expected String"),
+        (["a"], F64_LIST, "element 0: expected a number"),
+        ([0.5], STRING_LIST, "element 0: expected String"),
+    ],
+)
+def test_a_bad_member_is_named(members: list[object], type: PropType, problem: str) -> None:
+    with pytest.raises(ValueProblem, match=problem):
+        from_json(members, type)
+
+
+def test_members_that_need_no_second_look() -> None:
+    assert from_json([1.7e308, 1.7e308, -1.0], F64_LIST) == (1.7e308, 1.7e308, -1.0)
+    assert from_json((1.0, 2.5), PropType(Scalar.VECTOR, dimension=2)) == (1.0, 2.5)
+    assert from_json([1, 2.5], F64_LIST) == (1.0, 2.5)
+    assert from_json(["x", "y"], STRING_LIST) == ("x", "y")
+    assert from_json([], STRING_LIST) == ()

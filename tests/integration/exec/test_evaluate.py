@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,10 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omnigraph_core.errors import InvariantBroken
+from omnigraph_core.errors import InvariantBroken, QueryCancelled
+from omnigraph_core.exec import evaluate
 from omnigraph_core.exec.evaluate import column_of, table_truth, truth
 from omnigraph_core.exec.frame import Frame
-from omnigraph_core.exec.query_vectors import query_vector
+from omnigraph_core.exec.guard import Cancellation, Guard
 from omnigraph_core.exec.select import selected
 from omnigraph_core.ir.nodes import Filter
 from omnigraph_core.query.mentions import map_operands
@@ -22,26 +24,20 @@ from omnigraph_core.query.typed import (
     TARGET,
     Aggregate,
     AggregateFunction,
-    All,
     Any,
-    Bm25,
     Compare,
     Constant,
-    Holds,
     IsIn,
     IsNull,
-    Nearest,
     NodeValue,
     NowValue,
     ParamValue,
     PropertyValue,
-    TextFunction,
-    TextMatch,
     TypedOp,
 )
 from omnigraph_core.schema.arrow import arrow_type, node_schema
 from omnigraph_core.schema.catalog import NodeType, PropertyDef
-from omnigraph_core.types import BOOL, DATETIME, I64, STRING, PropType, Scalar
+from omnigraph_core.types import DATETIME, I64, STRING, PropType, Scalar
 from tests.support import condition_strategies as samples
 from tests.support.dense_runs import NOTHING, PLENTY, Runs, stored
 from tests.support.oracle import NOW, Given, iter_rows
@@ -52,7 +48,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from omnigraph_core.query.typed import TypedCondition, TypedExpr
-    from omnigraph_core.values import Value
 
 ROWS = samples.arrow_rows()
 NODES = samples.nodes()
@@ -143,6 +138,22 @@ def test_truth_for_the_whole_table_is_found_once(runs: Runs) -> None:
     with pytest.raises(ValueError, match="read-only"):
         first[0] = True
     assert truth(run, condition, frame(target=[*range(samples.ROWS), 0])).flags.writeable
+
+
+def test_a_table_is_compared_in_portions(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evaluate, "_PORTION", 7)
+    column = PropertyValue(TARGET, "one String", STRING.nullable())
+    condition = Any((IsNull(column), Compare(column, TypedOp.LT, Constant("b", STRING))))
+    everyone = frame(target=list(range(samples.ROWS)))
+
+    found = table_truth(runs.run(TARGET), TARGET, condition)
+
+    assert found.tolist() == accepted(condition, everyone)
+    cancellation = Cancellation()
+    cancellation.cancel()
+    stopped = replace(runs.run(TARGET), guard=Guard(budget=1, cancellation=cancellation))
+    with pytest.raises(QueryCancelled):
+        table_truth(stopped, TARGET, condition)
 
 
 # Texts that repeat
@@ -299,114 +310,3 @@ def test_nodes_are_shown_as_objects(tmp_path: Path) -> None:
     nut = {"id": "b", "name": "nut", "made": None, "tags": None}
     assert shown.to_pylist() == [nut, None, bolt]
     assert whole.is_valid().to_pylist() == [True, True]
-
-
-# Words
-
-TEXTS = ["red bolts", None, "a blue nut", "", "Red nuts"]
-
-
-@pytest.fixture(scope="module", params=[PLENTY, NOTHING], ids=["kept", "too large"])
-def articles(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Runs:
-    rows = pa.table(
-        {
-            "id": pa.array([str(n) for n in range(len(TEXTS))], pa.utf8()),
-            "text": pa.array(TEXTS, pa.utf8()),
-        },
-        schema=pa.schema([pa.field("id", pa.utf8(), nullable=False), ("text", pa.utf8())]),
-    )
-    declared = {"text": PropertyDef("text", STRING.nullable())}
-    table = stored(tmp_path_factory.mktemp("articles"), rows)
-    return Runs(table, NodeType("Sample", declared), request.param)
-
-
-def looking_for(query: TypedExpr) -> TextMatch:
-    return TextMatch(TextFunction.SEARCH, PropertyValue("t", "text", STRING.nullable()), query)
-
-
-RED = looking_for(Constant("red", STRING))
-
-
-@pytest.mark.parametrize(
-    ("condition", "expected"),
-    [
-        (Holds(RED), [0, 4]),
-        (Compare(RED, TypedOp.EQ, Constant(True, BOOL)), [0, 4]),
-        (Compare(RED, TypedOp.EQ, Constant(False, BOOL)), [2, 3]),
-        (Compare(Constant(True, BOOL), TypedOp.NE, RED), [2, 3]),
-        (Holds(looking_for(ParamValue("p", STRING.nullable()))), []),
-        (
-            Compare(
-                looking_for(ParamValue("p", STRING.nullable())), TypedOp.EQ, Constant(False, BOOL)
-            ),
-            [],
-        ),
-        (All((Holds(RED), Holds(looking_for(Constant("nut", STRING))))), [4]),
-        (Any((Holds(RED), Holds(looking_for(Constant("nut", STRING))))), [0, 2, 4]),
-    ],
-)
-def test_searching_is_a_condition(
-    articles: Runs, condition: TypedCondition, expected: list[int]
-) -> None:
-    params: dict[str, Value] = {"p": None}
-    assert selected(articles.run("t", params=params), "t", (condition,)).tolist() == expected
-    for chosen in ([4, -1, 1], [4, -1, 1, 0, 2, 3, 0, 0]):
-        found = truth(articles.run("t", params=params), condition, frame(t=chosen))
-        assert found.tolist() == [n in expected for n in chosen]
-
-
-def test_searching_is_a_column(articles: Runs) -> None:
-    rows = frame(t=[0, 1, 2, -1, 4])
-
-    assert column_of(articles.run("t"), RED, rows).to_pylist() == [True, None, False, None, True]
-    nothing = column_of(
-        articles.run("t", params={"p": None}), looking_for(ParamValue("p", STRING.nullable())), rows
-    )
-    assert nothing.type == pa.bool_()
-    assert nothing.null_count == 5
-
-
-def test_fuzzy_takes_its_edits_from_the_query(articles: Runs) -> None:
-    field = PropertyValue("t", "text", STRING.nullable())
-
-    def found(edits: Value) -> list[int]:
-        match = TextMatch(
-            TextFunction.FUZZY, field, Constant("bluu", STRING), ParamValue("e", I64.nullable())
-        )
-        run = articles.run("t", params={"e": edits})
-        rows: list[int] = selected(run, "t", (Holds(match),)).tolist()
-        return rows
-
-    assert found(1) == [2]
-    assert found(0) == []
-    assert found(None) == []
-
-
-# Ranks
-
-
-def test_a_rank_is_null_where_it_does_not_reach(articles: Runs) -> None:
-    field = PropertyValue("t", "text", STRING.nullable())
-    rank = Bm25(field, Constant("red", STRING))
-
-    found = column_of(articles.run("t"), rank, frame(t=[4, 1, 2, -1, 0]))
-
-    assert found.type == pa.float64()
-    assert found.is_valid().to_pylist() == [True, False, False, False, True]
-    assert found[0].as_py() > 0
-    assert selected(
-        articles.run("t"), "t", (Compare(rank, TypedOp.GT, Constant(0, I64)),)
-    ).tolist() == [0, 4]
-
-
-def test_distances_are_a_column(tmp_path: Path) -> None:
-    vector = PropType(Scalar.VECTOR, dimension=2, is_nullable=True)
-    part = NodeType("Part", {"shape": PropertyDef("shape", vector)})
-    rows = pa.table([["a", "b", "c"], [[1, 0], None, [0, 2]]], schema=node_schema(part))
-    near = Nearest(PropertyValue("p", "shape", vector), Constant((1.0, 0.0), vector))
-    vectors = {near: query_vector(np.array([1.0, 0.0]))}
-    run = Runs(stored(tmp_path, rows), part).run("p", vectors=vectors)
-
-    found = column_of(run, near, frame(p=[2, 1, 0]))
-
-    assert found.to_pylist() == [pytest.approx(1.0), None, pytest.approx(0.0)]

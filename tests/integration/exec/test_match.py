@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from omnigraph_core.exec import joins, scope
 from omnigraph_core.exec.match import run_match
+from omnigraph_core.ir.explain import explain
 from omnigraph_core.ir.lower import lower_match
 from omnigraph_core.ir.nodes import QueryIR, ReturnColumn
 from omnigraph_core.ir.rules import optimize
@@ -70,8 +71,18 @@ def portion(request: pytest.FixtureRequest) -> Iterator[int]:
         yield request.param
 
 
+@dataclass(repr=False)
+class Sample:
+    """A read that is shown the short way."""
+
+    ir: QueryIR
+
+    def __repr__(self) -> str:
+        return explain(self.ir)
+
+
 @st.composite
-def reads(draw: DrawFn) -> QueryIR:
+def reads(draw: DrawFn) -> Sample:
     """A match whose result needs some of its variables, as rows, as a set or counted."""
     pipeline = lower_match(draw(match_clauses()))
     names = QueryIR("random", pipeline=pipeline).variables
@@ -89,7 +100,7 @@ def reads(draw: DrawFn) -> QueryIR:
         is_distinct=form == "set",
         is_grouped=form == "count",
     )
-    return optimize(ir, people_catalog()) if draw(st.booleans()) else ir
+    return Sample(optimize(ir, people_catalog()) if draw(st.booleans()) else ir)
 
 
 def _column(name: str, value: PropertyValue) -> ReturnColumn:
@@ -120,10 +131,10 @@ def match_rows(
 @settings(max_examples=examples(400))
 @given(reads(), st.integers(0, GRAPHS - 1), st.sampled_from((None, *AGES)))
 def test_a_match_has_the_rows_of_its_plan(
-    stored: tuple[StoredGraph, ...], portion: int, ir: QueryIR, place: int, value: int | None
+    stored: tuple[StoredGraph, ...], portion: int, read: Sample, place: int, value: int | None
 ) -> None:
     graph = stored[place]
-    plan = plan_query(ir, people_catalog())
+    plan = plan_query(read.ir, people_catalog())
     expected = shown(plan_rows(plan, Given(graph.oracle, {PARAM: value}, NOW)), plan.row_needs)
     found = shown(match_rows(graph, plan, {PARAM: value}), plan.row_needs)
     if plan.is_set:

@@ -192,7 +192,7 @@ def test_a_key_of_several_columns(tmp_path: Path) -> None:
 
 
 def test_a_column_too_large_is_fetched_for_the_rows_that_others_leave(tmp_path: Path) -> None:
-    count = 2_000
+    count = 5_000
     rows = pa.table(
         {
             "id": pa.array([f"{n:05}" for n in range(count)], pa.utf8()),
@@ -210,7 +210,7 @@ def test_a_column_too_large_is_fetched_for_the_rows_that_others_leave(tmp_path: 
     assert not runs.dense.fits("about")
 
     ends = Compare(about, TypedOp.EQ, Constant("long " * 40 + "3", STRING))
-    for least in (100, 1_990):
+    for least in (100, 4_990):
         conditions = [ends, Compare(stock, TypedOp.GE, Constant(least, I64))]
         assert found(runs, conditions) == expected(conditions, rows)
     assert not runs.dense.is_resident("about")

@@ -136,16 +136,15 @@ def test_what_a_filter_uses_is_the_index(stocked: Table) -> None:
 
 def test_text_is_cut_into_words_as_documented(empty: Table) -> None:
     long_word = "x" * 60
-    names = ["The Grüße", "running shoes", f"a {long_word}", "Shoes, running!", "über-groß"]
+    names = ["The Köln", "running shoes", f"a {long_word}", "Shoes, running!", "über-groß"]
     table = present(stage_append(empty, rows([part(n, name=name) for n, name in enumerate(names)])))
     table = present(stage_index(table, VALUE_REQUESTS["name_text"]))
-    assert search(table, "the") == {"0"}
-    assert search(table, "grusse") == search(table, "GRÜSSE") == {"0"}
-    assert search(table, "run") == set()
-    assert search(table, "running") == {"1", "3"}
+    assert search(table, "the") == set()
+    assert search(table, "koln") == search(table, "KÖLN") == {"0"}
+    assert search(table, "run") == search(table, "running") == {"1", "3"}
     assert search(table, "running shoes", phrase=True) == {"1"}
     assert search(table, "gross") == {"4"}
-    assert search(table, long_word) == {"2"}
+    assert search(table, long_word) == set()
 
 
 def test_coverage_counts_fragments_and_rows(stocked: Table) -> None:

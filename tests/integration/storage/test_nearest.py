@@ -1,4 +1,4 @@
-"""Vectors near a given one, through an index: nearly all that are nearest, whatever they are like."""
+"""Vectors near a given one, through an index: nearly all of the nearest are found."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
     from omnigraph_core.storage.dataset import Table
 
-WIDTH = 24
-COUNT = 140_000
+WIDTH = 16
+COUNT = 300_000
 """Enough for an index that is not looked at as a whole at once."""
 
 
@@ -77,11 +77,11 @@ def test_an_index_finds_nearly_all_of_the_nearest(
 
     monkeypatch.setattr(nearest, "_search", seen)
     assert recall(table, vectors) >= 0.98
-    monkeypatch.setattr(nearest, "_FIRST_PROBES", 2)
     looks.clear()
-    assert recall(table, vectors) >= 0.98
-    # Only where vectors lie anywhere everything has to be looked at.
-    assert (nearest._ALL_PROBES in looks[: len(looks) // 2]) == (make is anywhere)
+    found_in(table, vectors[5], 10)
+    # Where vectors lie together a part of the index is enough.
+    assert len(looks) > 1
+    assert (nearest._ALL_PROBES in looks) == (make is anywhere)
 
 
 def test_rows_that_are_not_indexed_yet_are_found_as_well(tmp_path: Path) -> None:
@@ -120,7 +120,9 @@ def test_no_index_of_that_metric(tmp_path: Path) -> None:
     assert nearest_rows(table, "shape", query, 5, check=go_on) is None
 
     request = IndexRequest("shape", SegmentKind.IVF_FLAT, "shape_vectors", Metric.L2)
-    assert nearest_rows(present(stage_index(table, request)), "shape", query, 5, check=go_on) is None
+    assert (
+        nearest_rows(present(stage_index(table, request)), "shape", query, 5, check=go_on) is None
+    )
 
 
 def test_an_index_of_shortened_vectors(tmp_path: Path) -> None:

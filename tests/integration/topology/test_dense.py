@@ -15,6 +15,7 @@ from omnigraph_core.storage.lookup import ADDRESS
 from omnigraph_core.storage.segments import IndexRequest, SegmentKind
 from omnigraph_core.storage.session import open_store
 from omnigraph_core.storage.staged import stage_append, stage_delete_keys
+from omnigraph_core.topology import columns
 from omnigraph_core.topology import dense as dense_module
 from omnigraph_core.topology.dense import DenseTable
 from omnigraph_core.topology.memory import ByteCache
@@ -238,13 +239,13 @@ def test_blobs_are_read_and_never_kept(wide: Table, tmp_path: Path) -> None:
 
 def test_columns_are_loaded_together(wide: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     reads: list[tuple[str, ...]] = []
-    original = dense_module.ColumnMaker.columns
+    original = columns.read_fragments
 
-    def counting(self: Any, names: Any, keys: Any) -> Any:
+    def counting(table: Table, names: Any, fragments: Any) -> Any:
         reads.append(tuple(names))
-        return original(self, names, keys)
+        return original(table, names, fragments)
 
-    monkeypatch.setattr(dense_module.ColumnMaker, "columns", counting)
+    monkeypatch.setattr(columns, "read_fragments", counting)
     dense = DenseTable(wide, ByteCache(ROOM))
     dense.column("i32")
     dense.preload(["i32", "text", "vector", "text"])
@@ -266,6 +267,20 @@ def test_a_column_that_is_too_large_is_fetched_by_rows(wide: Table) -> None:
     assert not dense.is_resident("i64")
     assert dense.column("i64").to_pylist() == whole
     assert dense.values("i64", None).to_pylist() == whole
+
+
+def test_rows_that_are_longer_later_on_are_reckoned_with(tmp_path: Path) -> None:
+    count = 70_000
+    texts = pa.array(["short" if n < count // 2 else "long" * 50 for n in range(count)])
+    content = pa.table({"id": pa.array([str(n) for n in range(count)]), "text": texts})
+    store = open_store(str(tmp_path))
+    table = present(stage_append(create_table(store, "nodes/part", content.schema), content))
+    dense = DenseTable(table, ByteCache(4 * 4 * 2**20))
+    assert dense.fits("id")
+    assert not dense.fits("text")
+    assert DenseTable(table, ByteCache(ROOM)).fits("text")
+    assert dense.column("text").equals(texts)
+    assert dense.numbers_of(content.column("id").chunk(0)).tolist() == list(range(count))
 
 
 def test_single_rows_of_a_large_table_leave_the_rest_unread(large: Table) -> None:

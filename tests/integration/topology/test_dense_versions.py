@@ -6,16 +6,16 @@ What must not be read again is taken away: the files of old rows are deleted und
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from omnigraph_core.errors import ObjectNotFound
+from omnigraph_core.errors import InvariantBroken, ObjectNotFound
 from omnigraph_core.storage.compact import compact
 from omnigraph_core.storage.dataset import open_table
-from omnigraph_core.storage.row_space import fragment_states, is_extension
+from omnigraph_core.storage.row_space import fragment_states, is_extension, read_fragments
 from omnigraph_core.storage.schema_change import add_null_column, drop_column, rename_column
 from omnigraph_core.storage.session import open_store
 from omnigraph_core.storage.staged import (
@@ -155,7 +155,7 @@ def test_compaction_changes_numbers_and_nothing_else(table: Table) -> None:
     cache = ByteCache(ROOM)
     fewer = present(stage_delete_keys(table, pa.array(["3", "30"])))
     before = loaded(fewer, cache)
-    compacted = present(compact(fewer, target_rows=30))
+    compacted = present(compact(fewer, target_rows=100))
     after = loaded(compacted, cache)
     check(compacted, after)
     ids = before.column("id")
@@ -213,13 +213,38 @@ def test_files_that_are_gone_are_told(tmp_path: Path, table: Table) -> None:
             dense.column("stock")
 
 
+def test_fragments_are_read_in_scan_order_without_deleted_rows(table: Table) -> None:
+    grown = present(stage_append(table, rows(parts(range(40, 44)))))
+    fewer = present(stage_delete_keys(grown, pa.array(["26", "42"])))
+    first, second, third = (state.id for state in fragment_states(fewer))
+    batches = read_fragments(fewer, ["id"], [third, second], has_addresses=True)
+    read = pa.Table.from_batches(batches)
+    left = [n for n in range(25, 44) if n not in (26, 42)]
+    assert read.column("id").to_pylist() == [str(n) for n in left]
+    assert read.column(1).to_pylist()[:2] == [second << 32, (second << 32) + 2]
+    assert list(read_fragments(fewer, ["id"], [])) == []
+    with pytest.raises(InvariantBroken):
+        list(read_fragments(fewer, ["id"], [first, 99]))
+
+
+def test_only_rows_added_at_the_end_extend_a_version(table: Table) -> None:
+    before = fragment_states(table)
+    grown = present(stage_append(table, rows(parts([40]))))
+    assert is_extension(before, before)
+    assert is_extension(before, fragment_states(grown))
+    assert is_extension((), before)
+    assert not is_extension(fragment_states(grown), before)
+    updated = present(stage_upsert(grown, rows(parts([1], stock=0))))
+    assert not is_extension(before, fragment_states(updated))
+
+
 def test_threads_share_one_read(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
     original = columns.read_fragments
 
-    def counting(*arguments: object, **options: object) -> object:
-        read.extend(arguments[1])  # type: ignore[arg-type]
-        return original(*arguments, **options)  # type: ignore[arg-type]
+    def counting(table: Table, names: Any, fragments: Any) -> Any:
+        read.extend(names)
+        return original(table, names, fragments)
 
     monkeypatch.setattr(columns, "read_fragments", counting)
     cache = ByteCache(ROOM)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -50,7 +51,7 @@ def listed(neighbours: Neighbours) -> list[list[tuple[int, int]]]:
     assert offsets[-1] == len(targets) == len(edges)
     return [
         list(zip(targets[start:end], edges[start:end], strict=True))
-        for start, end in zip(offsets[:-1], offsets[1:], strict=True)
+        for start, end in pairwise(offsets)
     ]
 
 

@@ -1,0 +1,151 @@
+"""Every error OmniGraph raises on purpose. A test compares this drawing with the classes.
+
+OmnigraphError
+├── CompileError
+│   ├── SchemaSyntaxError
+│   ├── SchemaError
+│   ├── QuerySyntaxError
+│   ├── QueryTypeError
+│   └── UnsupportedMigration
+├── DataError
+│   ├── RecordError
+│   ├── ConstraintViolation
+│   ├── EndpointNotFound
+│   ├── DuplicateKey
+│   └── ParameterError
+├── NotFoundError
+│   ├── BranchNotFound
+│   ├── CommitNotFound
+│   ├── SnapshotNotFound
+│   ├── TableNotFound
+│   ├── TagNotFound
+│   ├── RunNotFound
+│   ├── QueryNotFound
+│   └── GraphNotFound
+├── ConflictError
+│   ├── VersionConflict
+│   ├── PreconditionFailed
+│   ├── PublishContention
+│   ├── AlreadyExists
+│   ├── BranchInUse
+│   ├── SchemaApplyLocked
+│   └── MergeConflicts
+├── CommitOutcomeUnknown
+├── PolicyDenied
+├── Unauthenticated
+├── ConfigError
+├── FormatTooNew
+├── StorageError
+│   └── ObjectNotFound
+├── EmbeddingError
+├── QueryStopped
+│   ├── BudgetExceeded
+│   ├── QueryTimeout
+│   └── QueryCancelled
+└── InvariantBroken
+
+`kind` is closed and equals the wire codes; `code` is a stable dotted string listed in
+docs/reference/errors.md; `retryable` says whether the same call may succeed later unchanged.
+"""
+
+from __future__ import annotations
+
+from omnigraph_core.errors.given import (
+    CompileError,
+    ConstraintViolation,
+    DataError,
+    DuplicateKey,
+    EndpointNotFound,
+    ParameterError,
+    QuerySyntaxError,
+    QueryTypeError,
+    RecordError,
+    SchemaError,
+    SchemaSyntaxError,
+    UnsupportedMigration,
+)
+from omnigraph_core.errors.root import (
+    ErrorKind,
+    OmnigraphError,
+)
+from omnigraph_core.errors.state import (
+    AlreadyExists,
+    BranchInUse,
+    BranchNotFound,
+    CommitNotFound,
+    CommitOutcomeUnknown,
+    ConflictError,
+    GraphNotFound,
+    MergeConflicts,
+    NotFoundError,
+    PreconditionFailed,
+    PublishContention,
+    QueryNotFound,
+    RunNotFound,
+    SchemaApplyLocked,
+    SnapshotNotFound,
+    TableNotFound,
+    TagNotFound,
+    VersionConflict,
+)
+from omnigraph_core.errors.system import (
+    BudgetExceeded,
+    ConfigError,
+    EmbeddingError,
+    FormatTooNew,
+    InvariantBroken,
+    ObjectNotFound,
+    PolicyDenied,
+    QueryCancelled,
+    QueryStopped,
+    QueryTimeout,
+    StorageError,
+    Unauthenticated,
+)
+
+__all__ = [
+    "AlreadyExists",
+    "BranchInUse",
+    "BranchNotFound",
+    "BudgetExceeded",
+    "CommitNotFound",
+    "CommitOutcomeUnknown",
+    "CompileError",
+    "ConfigError",
+    "ConflictError",
+    "ConstraintViolation",
+    "DataError",
+    "DuplicateKey",
+    "EmbeddingError",
+    "EndpointNotFound",
+    "ErrorKind",
+    "FormatTooNew",
+    "GraphNotFound",
+    "InvariantBroken",
+    "MergeConflicts",
+    "NotFoundError",
+    "ObjectNotFound",
+    "OmnigraphError",
+    "ParameterError",
+    "PolicyDenied",
+    "PreconditionFailed",
+    "PublishContention",
+    "QueryCancelled",
+    "QueryNotFound",
+    "QueryStopped",
+    "QuerySyntaxError",
+    "QueryTimeout",
+    "QueryTypeError",
+    "RecordError",
+    "RunNotFound",
+    "SchemaApplyLocked",
+    "SchemaError",
+    "SchemaSyntaxError",
+    "SnapshotNotFound",
+    "StorageError",
+    "TableNotFound",
+    "TagNotFound",
+    "Unauthenticated",
+    "UnsupportedMigration",
+    "VersionConflict",
+]

@@ -1,0 +1,141 @@
+"""What goes wrong around a sound request: rights, settings, stores, limits, and our own bugs."""
+
+from __future__ import annotations
+
+from omnigraph_core.errors.root import ErrorKind, OmnigraphError
+
+
+class PolicyDenied(OmnigraphError):
+    """Policy forbids the action."""
+
+    kind = ErrorKind.FORBIDDEN
+    code = "policy.denied"
+
+    def __init__(self, actor: str, action: str, rule: str | None = None) -> None:
+        super().__init__(f"policy denied `{action}` for actor `{actor}`")
+        self.actor = actor
+        self.action = action
+        self.rule = rule
+
+    def details(self) -> dict[str, object]:
+        return {"actor": self.actor, "action": self.action, "rule": self.rule}
+
+
+class Unauthenticated(OmnigraphError):
+    """No or no valid credentials."""
+
+    kind = ErrorKind.UNAUTHORIZED
+    code = "auth.unauthenticated"
+
+
+class ConfigError(OmnigraphError):
+    """A setting, flag or configuration file is wrong."""
+
+    kind = ErrorKind.BAD_REQUEST
+    code = "config.invalid"
+
+
+class FormatTooNew(OmnigraphError):
+    """The graph was written by a newer release than this one can read."""
+
+    kind = ErrorKind.BAD_REQUEST
+    code = "storage.format_too_new"
+
+
+class StorageError(OmnigraphError):
+    """The store failed; retryable when the instance says so."""
+
+    code = "storage.failed"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str | None = None,
+        retryable: bool = False,
+        is_refused: bool = False,
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.retryable = retryable
+        self.is_refused = is_refused
+        """The store said no, so that a write has certainly not landed."""
+
+
+class ObjectNotFound(StorageError):
+    """A file the catalog or a reader relies on is not in the store."""
+
+    code = "storage.object_not_found"
+
+
+class EmbeddingError(OmnigraphError):
+    """The embedding provider failed; retryable when the instance says so."""
+
+    code = "embedding.failed"
+
+    def __init__(self, message: str, *, hint: str | None = None, retryable: bool = False) -> None:
+        super().__init__(message, hint=hint)
+        self.retryable = retryable
+
+
+class QueryStopped(OmnigraphError):
+    """A query was stopped before it had its answer; nothing of it is left."""
+
+    kind = ErrorKind.BAD_REQUEST
+    code = "query.stopped"
+
+
+class BudgetExceeded(QueryStopped):
+    """A query needs more memory than it may use; names the clause that does."""
+
+    code = "query.over_budget"
+
+    def __init__(self, clause: str, needed: int, budget: int) -> None:
+        super().__init__(
+            f"the query needs {needed:,} bytes for `{clause}`, and may use {budget:,}",
+            hint="match less there, add a limit, or raise OMNIGRAPH_QUERY_MEMORY",
+        )
+        self.clause = clause
+        self.needed = needed
+        self.budget = budget
+
+    def details(self) -> dict[str, object]:
+        return {"clause": self.clause, "needed": self.needed, "budget": self.budget}
+
+
+class QueryTimeout(QueryStopped):
+    """A query ran longer than it may."""
+
+    code = "query.timeout"
+    retryable = True
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(
+            f"the query took longer than {seconds:g} s",
+            hint="match less, or give it more time (OMNIGRAPH_QUERY_TIMEOUT)",
+        )
+        self.seconds = seconds
+
+    def details(self) -> dict[str, object]:
+        return {"seconds": self.seconds}
+
+
+class QueryCancelled(QueryStopped):
+    """Whoever asked no longer wants the answer."""
+
+    code = "query.cancelled"
+
+    def __init__(self) -> None:
+        super().__init__("the query was cancelled")
+
+
+class InvariantBroken(OmnigraphError):
+    """A bug in OmniGraph itself; names the invariant."""
+
+    code = "internal.invariant"
+
+    def __init__(self, invariant: str) -> None:
+        super().__init__(f"invariant broken: {invariant}", hint="this is a bug in OmniGraph")
+        self.invariant = invariant
+
+    def details(self) -> dict[str, object]:
+        return {"invariant": self.invariant}
