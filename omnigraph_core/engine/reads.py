@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from omnigraph_core import settings
 from omnigraph_core.engine import branching, indexing
+from omnigraph_core.engine.plans import explain_read, profile_read
 from omnigraph_core.exec.catalogs import accepted_catalog
 from omnigraph_core.exec.graph_data import GraphData
 from omnigraph_core.exec.result import QueryResult
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from omnigraph_core.exec.guard import Cancellation
     from omnigraph_core.exec.queries import QueryCache
     from omnigraph_core.history.context import GraphContext
+    from omnigraph_core.plan.report import PlanReport
     from omnigraph_core.schema.catalog import Catalog
     from omnigraph_core.storage.derived import DerivedFiles
 
@@ -101,6 +103,47 @@ class Reads:
             memory=memory,
             cancellation=cancellation,
         )
+
+    def explain(
+        self,
+        target: str | ReadTarget | Snapshot,
+        source: str,
+        name: str | None = None,
+    ) -> PlanReport:
+        """How a read would be carried out: steps, expected rows, filters, indexes. Runs nothing.
+
+        Raises:
+            CompileError: every problem of the query.
+            QueryNotFound: the text has no query of that name.
+            NotFoundError: no such branch, commit or tag.
+        """
+        snapshot = self._snapshot_to_read(target, None)
+        catalog = accepted_catalog(snapshot.schema)
+        read = self._queries.read(source, name, catalog)
+        return explain_read(self._data(snapshot, catalog), read)
+
+    def profile(
+        self,
+        target: str | ReadTarget | Snapshot,
+        source: str,
+        name: str | None = None,
+        params: Mapping[str, object] | None = None,
+        *,
+        timeout: float | None = None,
+        memory: int | None = None,
+        cancellation: Cancellation | None = None,
+    ) -> PlanReport:
+        """Run a read and tell the rows and seconds of each step beside what was expected.
+
+        Raises:
+            What `query` raises.
+        """
+        snapshot = self._snapshot_to_read(target, None)
+        catalog = accepted_catalog(snapshot.schema)
+        read = self._queries.read(source, name, catalog)
+        limits = Limits(timeout, memory, cancellation)
+        graph = self._data(snapshot, catalog)
+        return profile_read(graph, read, params, self._embedder, limits)
 
     def ensure_indices(
         self, *, branch: str = MAIN, actor: str | None = None

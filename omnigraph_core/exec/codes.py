@@ -1,4 +1,4 @@
-"""Values as small whole numbers: equal exactly where the values are, null being a value like others.
+"""Values as small whole numbers: equal exactly where the values are, null being one of the values.
 
 Codes of a whole column are kept beside it, so that those of rows are looked up by number, and mean
 the same from portion to portion. Codes of loose values mean nothing beyond one call.

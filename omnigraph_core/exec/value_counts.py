@@ -6,6 +6,7 @@ are kept: as flags where they are few enough, else sorted. Otherwise a row of ev
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
@@ -65,7 +66,7 @@ class ValueCounts:
         value = try_coder(self._run, self._argument, asked)
         keys = [try_coder(self._run, key, asked) for key in self._keys]
         known = [key for key in keys if key is not None]
-        space = int(np.prod([coder.space for coder in known], dtype=object))
+        space = math.prod(coder.space for coder in known)
         if value is None or len(known) < len(keys) or space * value.space > MOST_CODES:
             return _PairsByRow(self._run, self._keys, self._argument)
         is_flagged = space * value.space <= min(_MOST_FLAGS, _FLAGS_PER_ROW * asked)
@@ -109,7 +110,7 @@ class _FlaggedPairs(_CodedPairs):
         self._flags[self._coded(frame)] = True
 
     def of_groups(self, groups: Frame) -> np.ndarray:
-        counts = np.count_nonzero(self._flags.reshape(self._space, -1), axis=1)
+        counts = self._flags.reshape(self._space, -1).sum(axis=1, dtype=np.int64)
         return counts.take(self._groups(groups))
 
 

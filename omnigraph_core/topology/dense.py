@@ -114,6 +114,11 @@ class DenseTable:
         key = ("codes", self.identity, name)
         return self._cache.get(key, lambda: _coded(self.column(name)), _coded_bytes)
 
+    def try_distinct_count(self, name: str) -> int | None:
+        """How many different values a column has, if its codes are in memory."""
+        coded = self._cache.peek(("codes", self.identity, name))
+        return None if coded is None else len(cast("tuple[np.ndarray, pa.Array]", coded)[1])
+
     def matrix(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         """A column of vectors scaled to length 1, float32, and which rows have a usable one.
 

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 from omnigraph_core.query.checked import Direction
 from omnigraph_core.storage.row_space import FragmentState
 from omnigraph_core.topology.neighbours import Neighbours
-from omnigraph_core.topology.rebase import LinkArrays, TableVersion, Versions, overlap
+from omnigraph_core.topology.rebase import (
+    LEAST_OVERLAP,
+    LinkArrays,
+    TableVersion,
+    Versions,
+    overlap,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,7 +47,7 @@ def load_similar(files: DerivedFiles, tables: Tables) -> LinkArrays | None:
         versions = None if about is None else _versions(about)
         if versions is not None:
             best = max(best, (overlap(versions, tables), key))
-    return _load(files, best[1]) if best[1] else None
+    return _load(files, best[1]) if best[0] >= LEAST_OVERLAP else None
 
 
 def save_links(files: DerivedFiles, links: LinkArrays, tables: Tables) -> None:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from omnigraph_core.topology.dense import DenseTable
     from omnigraph_core.topology.memory import ByteCache
     from omnigraph_core.topology.neighbours import Neighbours
+    from omnigraph_core.topology.rebase import Versions
 
 _REMEMBERED: Final = 4
 """Versions of an edge type that may serve as a base: branches take turns."""
@@ -51,6 +52,11 @@ class Links:
         self._cache = cache
         self._node_counts = (versions.sources.count, versions.targets.count)
         self._source_is_target = versions.sources == versions.targets
+
+    @property
+    def versions(self) -> Versions:
+        """The versions of the tables they were made from."""
+        return self._arrays.versions
 
     @property
     def sources(self) -> np.ndarray:
@@ -180,8 +186,7 @@ def _remembered(tables: Tables, cache: ByteCache) -> LinkArrays | None:
     kept = [links for key in keys if (links := cast("Links | None", cache.peek(key))) is not None]
     if not kept:
         return None
-    best = max(kept, key=lambda links: overlap(links.made().versions, tables))
-    return best.made()
+    return max(kept, key=lambda links: overlap(links.versions, tables)).made()
 
 
 def _remember(tables: Tables, key: Hashable, cache: ByteCache) -> None:

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from omnigraph_core.topology.memory import ByteCache
     from omnigraph_core.topology.neighbours import Neighbours
 
-_MOST_RESOLVED: Final = 0.5
-"""Share of the edges to resolve beyond which everything is built anew."""
+LEAST_OVERLAP: Final = 0.5
+"""Share of the edges that are to be known already; otherwise everything is built anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +105,14 @@ def overlap(versions: Versions, tables: Tables) -> float:
 
 def rebase(base: LinkArrays, tables: Tables, cache: ByteCache) -> LinkArrays | None:
     """The links of these tables; None if too much has changed since the base."""
-    moves = _find_moves(base.versions, tables, cache)
+    is_alike = overlap(base.versions, tables) >= LEAST_OVERLAP
+    moves = _find_moves(base.versions, tables, cache) if is_alike else None
     if moves is None:
         return None
     sources = moves.edges.spread(moves.sources.applied(base.sources), otherwise=-1)
     targets = moves.edges.spread(moves.targets.applied(base.targets), otherwise=-1)
     pending = _pending(base, tables, moves, sources | targets)
-    if len(pending) > _MOST_RESOLVED * tables.edges.count:
+    if len(pending) > (1 - LEAST_OVERLAP) * tables.edges.count:
         return None
     numbers, starts, ends = some_ends(tables.edges, tables.sources, tables.targets, pending)
     added = entries_of(starts, ends, numbers)

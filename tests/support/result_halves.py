@@ -61,7 +61,21 @@ edge Needs: Item -> Item {
   note: String?
 }
 """
-ORDERED = "id sku name title kind small whole big short real day moment isNew".split()
+ORDERED = [
+    "id",
+    "sku",
+    "name",
+    "title",
+    "kind",
+    "small",
+    "whole",
+    "big",
+    "short",
+    "real",
+    "day",
+    "moment",
+    "isNew",
+]
 LISTED = ["tags", "days", "spot"]
 NUMBERS = ["small", "whole", "big", "short", "real"]
 COMPARED = [*NUMBERS, "id", "name", "title", "kind", "day", "moment"]

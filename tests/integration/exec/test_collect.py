@@ -1,4 +1,4 @@
-"""What becomes of the rows of a match: columns, groups, order and limits, as the oracle has them."""
+"""What becomes of the rows of a match: columns, groups, order, limits, as the oracle has them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omnigraph_core.exec import aggregate, collect, distinct, group, order, ordinals, scope
+from omnigraph_core.exec import (
+    aggregate,
+    collect,
+    distinct,
+    group,
+    order,
+    ordinals,
+    scope,
+    value_counts,
+)
 from tests.support.dense_runs import NOTHING, PLENTY
 from tests.support.examples import examples
 from tests.support.result_halves import Items, expected, new_items, queries
@@ -45,6 +54,8 @@ def hurried() -> Iterator[None]:
         patch.setattr(group, "_SMALL_SPACE", 1)
         patch.setattr(group, "_SPACE_PER_ROW", 0)
         patch.setattr(ordinals, "_FEW", 0)
+        patch.setattr(value_counts, "_MOST_FLAGS", 30)
+        patch.setattr(value_counts, "_MOST_WAITING", 3)
         yield
 
 

@@ -272,6 +272,16 @@ def test_on_s3_a_file_is_fetched_once(remote: Store, tmp_path: Path) -> None:
     assert files.load(KIND, KEY) is None
 
 
+def test_on_s3_a_file_may_be_large(remote: Store, tmp_path: Path) -> None:
+    """Larger than one part of an upload."""
+    numbers = np.arange(3_000_000, dtype=np.int32)
+    DerivedFiles(remote).save(KIND, KEY, {"numbers": numbers}, ABOUT)
+    shutil.rmtree(tmp_path / "copies")
+    found = DerivedFiles(remote).load(KIND, KEY)
+    assert found is not None
+    assert np.array_equal(found.arrays["numbers"], numbers)
+
+
 def test_on_s3_the_writer_has_its_copy(remote: Store, tmp_path: Path) -> None:
     files = DerivedFiles(remote)
     files.save(KIND, KEY, ARRAYS, ABOUT)
