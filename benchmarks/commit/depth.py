@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from omnigraph_core.constants import LOG_FLUSH_INTERVAL
 from omnigraph_core.manifest.changes import UpdateTable
 from omnigraph_core.manifest.image import TableOperation
 from omnigraph_core.manifest.requirements import requirements_of
-from omnigraph_core.settings import LOG_FLUSH_INTERVAL
 from tests.support.graphs import BIN, append_pair, new_graph
 
 if TYPE_CHECKING:

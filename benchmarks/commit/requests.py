@@ -20,9 +20,9 @@ from benchmarks.commit.depth import (
     republish,
     step_over_flush,
 )
+from omnigraph_core.constants import LOG_FLUSH_INTERVAL
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.manifest.image import TableOperation
-from omnigraph_core.settings import LOG_FLUSH_INTERVAL
 from omnigraph_core.storage.staged import stage_overwrite, stage_upsert
 from tests.support.counting_proxy import CountingProxy
 from tests.support.graphs import (

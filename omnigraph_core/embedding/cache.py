@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 
-from omnigraph_core.settings import EMBED_CACHE_ENTRIES
+from omnigraph_core.constants import EMBED_CACHE_ENTRIES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -9,13 +9,14 @@ import threading
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import TYPE_CHECKING
 
+from omnigraph_core.constants import EMBED_BATCH_CHARACTERS
 from omnigraph_core.embedding.cache import VectorCache, cache_key
 from omnigraph_core.embedding.config import EmbedConfig, Provider
 from omnigraph_core.embedding.gemini import GeminiClient
 from omnigraph_core.embedding.openai import OpenAIClient
 from omnigraph_core.embedding.retry import ask_patiently
 from omnigraph_core.errors import ConfigError
-from omnigraph_core.settings import EMBED_BATCH_CHARACTERS, EMBED_PROVIDER
+from omnigraph_core.settings import EMBED_PROVIDER
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence

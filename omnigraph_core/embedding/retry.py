@@ -8,9 +8,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from omnigraph_core.constants import EMBED_MAX_RETRY_AFTER
 from omnigraph_core.embedding.client import Failure
 from omnigraph_core.errors import EmbeddingError
-from omnigraph_core.settings import EMBED_MAX_RETRY_AFTER
 
 if TYPE_CHECKING:
     import threading

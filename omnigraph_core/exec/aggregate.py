@@ -96,14 +96,17 @@ class Grouping:
             self._add(frame if is_whole else frame.slice(start, start + _PORTION_ROWS))
         return True
 
-    def rows(self) -> Rows | None:
-        """The groups; None if there are none. Without group columns there is one of no rows."""
+    @property
+    def has_groups(self) -> bool:
+        """Without group columns there is one group, even of no rows."""
+        return bool(self._waiting) or not self._keys
+
+    def rows(self) -> Rows:
+        """The groups, of which there are some."""
         if self._waiting:
             self._merge()
             partial = self._waiting[0]
             return Rows(partial.frame, {a: self._result(a, partial) for a in self._aggregates})
-        if self._keys:
-            return None
         return Rows(Frame(1), {a: _of_nothing(a) for a in self._aggregates})
 
     def _add(self, frame: Frame) -> None:

@@ -6,6 +6,7 @@ ones where there is an order, one per group or different row where rows are made
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -26,11 +27,12 @@ from omnigraph_core.plan.values import is_given
 from omnigraph_core.query.typed import Bm25, ColumnValue, Nearest, ParamValue, Rrf
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from omnigraph_core.exec.context import Run
     from omnigraph_core.exec.frame import Frame
     from omnigraph_core.exec.order import SortKey
+    from omnigraph_core.exec.scope import Sink
     from omnigraph_core.ir.nodes import QueryIR
     from omnigraph_core.plan.steps import QueryPlan
     from omnigraph_core.query.typed import RankExpr, TypedExpr
@@ -51,7 +53,14 @@ def run_read(run: Run, plan: QueryPlan) -> pa.Table:
     rows = None if window.end == window.start else _result(run, plan, window)
     if rows is None or rows.length <= window.start:
         return run.schema.empty_table()
-    return project(run, plan.ir.columns, rows.slice(window.start, window.end))
+    wanted = rows.slice(window.start, window.end)
+    if run.trace is None:
+        return project(run, plan.ir.columns, wanted)
+    run.trace.add("limit", rows.length, wanted.length, 0.0)
+    began = time.perf_counter()
+    result = project(run, plan.ir.columns, wanted)
+    run.trace.add("return", wanted.length, wanted.length, time.perf_counter() - began)
+    return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,54 +114,81 @@ def _ordered(run: Run, plan: QueryPlan, window: _Window) -> Rows | None:
     leading, ranks = _leading_rank(ir), _fused_ranks(ir)
     is_streaming = leading is None and not ranks and window.end is not None
     held = _Held(run, keys=keys, best=window.end) if is_streaming else _Held(run)
+    run_match(run, plan.steps, _noting(run, "order", held) if is_streaming else held)
+    frame = held.frame()
+    if frame is None:
+        return None
+
+    def ordered() -> Rows:
+        rows = _ranked(run, Rows(frame), ranks, window)
+        if leading is not None:
+            rows = _reached(run, rows, leading, window)
+        return best_rows(run, rows, keys, window.end)
+
+    return _noted(run, "order", 0 if is_streaming else frame.length, ordered)
+
+
+def _distinct(run: Run, plan: QueryPlan, window: _Window) -> Rows | None:
+    ir = plan.ir
+    if _leading_rank(ir) is not None or _fused_ranks(ir):
+        rows = _distinct_ranked(run, plan, window)
+    else:
+        enough = None if ir.order_by else window.end
+        different = DistinctFrames(run, _cells(ir), "return distinct", enough)
+        run_match(run, plan.steps, _noting(run, "distinct", different.add), enough=enough)
+        frame = different.frame()
+        rows = None if frame is None else _noted(run, "distinct", 0, lambda: Rows(frame))
+    return None if rows is None else _sorted(run, ir, rows, window)
+
+
+def _distinct_ranked(run: Run, plan: QueryPlan, window: _Window) -> Rows | None:
+    """Different rows where one of the cells is a rank: a value that only the whole match has."""
+    held = _Held(run)
     run_match(run, plan.steps, held)
     frame = held.frame()
     if frame is None:
         return None
-    rows = _ranked(run, Rows(frame), ranks, window)
+    rows = _ranked(run, Rows(frame), _fused_ranks(plan.ir), window)
+    leading = _leading_rank(plan.ir)
     if leading is not None:
-        rows = _reached(run, rows, leading, window)
-    return best_rows(run, rows, keys, window.end)
+        rows = _scored(run, rows, leading, window)
+    return _without_repeats(run, plan.ir, rows)
 
 
-def _distinct(run: Run, plan: QueryPlan, window: _Window) -> Rows | None:
-    """Different rows. A rank is a value of the whole match, so it comes before looking at rows."""
-    ir = plan.ir
-    leading, ranks = _leading_rank(ir), _fused_ranks(ir)
-    exprs = tuple(column.expr for column in ir.columns)
-    if leading is not None or ranks:
-        held = _Held(run)
-        run_match(run, plan.steps, held)
-        frame = held.frame()
-        if frame is None:
-            return None
-        rows = _ranked(run, Rows(frame), ranks, window)
-        if leading is not None:
-            rows = _scored(run, rows, leading, window)
-        rows = rows.take(distinct_places(run, rows, exprs)) if rows.length else rows
-    else:
-        enough = None if ir.order_by else window.end
-        different = DistinctFrames(run, exprs, "return distinct", enough)
-        run_match(run, plan.steps, different.add, enough=enough)
-        frame = different.frame()
-        if frame is None:
-            return None
-        rows = Rows(frame)
-    return best_rows(run, rows, sort_keys(ir), window.end) if ir.order_by else rows
+def _without_repeats(run: Run, ir: QueryIR, rows: Rows) -> Rows:
+    def different() -> Rows:
+        return rows.take(distinct_places(run, rows, _cells(ir)))
+
+    return _noted(run, "distinct", rows.length, different) if rows.length else rows
+
+
+def _cells(ir: QueryIR) -> tuple[TypedExpr, ...]:
+    return tuple(column.expr for column in ir.columns)
+
+
+def _sorted(run: Run, ir: QueryIR, rows: Rows, window: _Window) -> Rows:
+    """Rows that were made of several in their order, if the query gives one."""
+    if not ir.order_by:
+        return rows
+
+    def ordered() -> Rows:
+        return best_rows(run, rows, sort_keys(ir), window.end)
+
+    return _noted(run, "order", rows.length, ordered)
 
 
 def _grouped(run: Run, plan: QueryPlan, window: _Window) -> Rows | None:
     ir = plan.ir
     grouping = Grouping(run, ir)
-    run_match(run, plan.steps, grouping)
-    rows = grouping.rows()
-    if rows is None:
+    run_match(run, plan.steps, _noting(run, "group", grouping))
+    if not grouping.has_groups:
         return None
-    rows = _having(run, ir, rows)
-    if ir.is_distinct and rows.length:
-        exprs = tuple(column.expr for column in ir.columns)
-        rows = rows.take(distinct_places(run, rows, exprs))
-    return best_rows(run, rows, sort_keys(ir), window.end) if ir.order_by else rows
+    groups = rows = _noted(run, "group", 0, grouping.rows)
+    if ir.having:
+        rows = _noted(run, "having", groups.length, lambda: _having(run, ir, groups))
+    if ir.is_distinct:
+        rows = _without_repeats(run, ir, rows)
+    return _sorted(run, ir, rows, window)
 
 
 def _having(run: Run, ir: QueryIR, rows: Rows) -> Rows:
@@ -226,6 +262,34 @@ def _with_scores(rows: Rows, rank: RankExpr, scores: np.ndarray) -> Rows:
     places = np.flatnonzero(~np.isnan(scores))
     kept = rows.take(places)
     return Rows(kept.frame, {**kept.made, rank: pa.array(scores.take(places))})
+
+
+# What a profile shows
+
+
+def _noted(run: Run, part: str, rows_in: int, make: Callable[[], Rows]) -> Rows:
+    """Rows a part of the result makes of so many."""
+    if run.trace is None:
+        return make()
+    began = time.perf_counter()
+    rows = make()
+    run.trace.add(part, rows_in, rows.length, time.perf_counter() - began)
+    return rows
+
+
+def _noting(run: Run, part: str, sink: Sink) -> Sink:
+    """A sink that belongs to a part of the result; its rows are noted when all are in."""
+    trace = run.trace
+    if trace is None:
+        return sink
+
+    def timed(frame: Frame) -> bool:
+        began = time.perf_counter()
+        wants_more = sink(frame)
+        trace.add(part, frame.length, 0, time.perf_counter() - began)
+        return wants_more
+
+    return timed
 
 
 # Rows that are held

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from omnigraph_core.exec.query_vectors import QueryVectors
     from omnigraph_core.exec.trace import Trace
     from omnigraph_core.ir.nodes import Pipeline
+    from omnigraph_core.plan.least_values import LeastValue
     from omnigraph_core.plan.steps import QueryPlan
     from omnigraph_core.plan.values import Values
     from omnigraph_core.query.descriptor import ResultColumn
@@ -37,6 +38,8 @@ class ReadPlan:
     """Of the result."""
     types: Mapping[str, tuple[EntityKind, str]]
     """Kind and type of every variable, those inside joins as well."""
+    least: tuple[LeastValue, ...] = ()
+    """What parameters may not fall below."""
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""One snapshot as a query sees it: tables by dense number, adjacency and words, all from the caches.
+"""One snapshot as a query sees it: tables by dense number, adjacency and words, from the caches.
 
 Nothing is read until it is asked for. What was derived from a table is kept under the table's
 physical version, so branches and commits that share a version share it, too.

@@ -25,6 +25,7 @@ _SMALL_SPACE: Final = 2**12
 _SPACE_PER_ROW: Final = 4
 _KEY_BITS: Final = 63
 _ROWS_PER_CODE: Final = 16
+_GROWTH: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +72,19 @@ def _counted(codes: Codes, length: int) -> Groups:
     values, space = codes.values, codes.space
     counts = np.bincount(values, minlength=space)
     present = np.flatnonzero(counts)
-    place_of = np.full(space, -1, np.int32)
-    # The first rows usually have every code; only if they have not, all are looked at.
-    for end in (min(length, _ROWS_PER_CODE * space), length):
-        place_of[values[:end]] = np.arange(end, dtype=np.int32)
-        first = place_of.take(present)
-        if end == length or first.min() >= 0:
-            break
-    return Groups(values, space, present, first, counts.take(present))
+    return Groups(values, space, present, _places_of(codes, present, length), counts.take(present))
+
+
+def _places_of(codes: Codes, present: np.ndarray, length: int) -> np.ndarray:
+    """A place of each of these codes: often the first rows have them all."""
+    place_of = np.full(codes.space, -1, np.int32)
+    start, end = 0, min(_ROWS_PER_CODE * codes.space, length)
+    while True:
+        place_of[codes.values[start:end]] = np.arange(start, end, dtype=np.int32)
+        places = place_of.take(present)
+        if end == length or places.min() >= 0:
+            return places
+        start, end = end, min(_GROWTH * end, length)
 
 
 def first_places(codes: Codes | None, length: int) -> np.ndarray:

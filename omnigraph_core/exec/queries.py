@@ -14,6 +14,7 @@ from omnigraph_core.exec.context import ReadPlan, variable_types
 from omnigraph_core.ir.compile import compile_one
 from omnigraph_core.ir.nodes import QueryIR
 from omnigraph_core.plan.build import plan_query
+from omnigraph_core.plan.least_values import least_values
 from omnigraph_core.query.result_schema import result_schema
 
 if TYPE_CHECKING:
@@ -96,4 +97,5 @@ def plan_read(query: CompiledQuery, catalog: Catalog) -> ReadPlan:
         columns=query.columns,
         schema=result_schema(query.columns, catalog),
         types=variable_types(query.ir.pipeline),
+        least=least_values(query.ir),
     )

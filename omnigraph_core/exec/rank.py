@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 import pyarrow.compute as pc
 
+from omnigraph_core.constants import RRF_K
 from omnigraph_core.errors import InvariantBroken, ParameterError
 from omnigraph_core.exec.best import Best, best_of
 from omnigraph_core.exec.vectors import nearest_numbers, nearest_scores
 from omnigraph_core.plan.values import is_given
 from omnigraph_core.query.typed import Bm25, Nearest, ParamValue, Rrf
-from omnigraph_core.settings import RRF_K
 
 if TYPE_CHECKING:
     from omnigraph_core.exec.context import Run

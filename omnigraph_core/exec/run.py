@@ -17,6 +17,7 @@ from omnigraph_core.exec.context import Run
 from omnigraph_core.exec.guard import Guard
 from omnigraph_core.exec.point import find_point
 from omnigraph_core.exec.query_vectors import QueryVectors
+from omnigraph_core.plan.least_values import check_least
 from omnigraph_core.plan.values import Values
 from omnigraph_core.query.params import coerce_params
 
@@ -65,12 +66,14 @@ def execute(
     """The rows of a read.
 
     Raises:
-        ParameterError: every parameter that is missing, undeclared or of the wrong type.
+        ParameterError: every parameter that is missing, undeclared, of the wrong type or too small.
         QueryStopped: it needs too much memory or time, or was cancelled.
         EmbeddingError: a text to look for could not be embedded.
     """
     ir = read.plan.ir
     values = Values(_moment(), coerce_params(ir.params, params))
+    if read.least:
+        check_least(read.least, values)
     lookup = read.plan.lookup
     if lookup is not None and trace is None:
         return find_point(graph, read, lookup, values)

@@ -23,7 +23,12 @@ class Trace:
         self._work: dict[int | str, Work] = {}
 
     def add(self, step: Step | str, rows_in: int, rows_out: int, seconds: float) -> None:
-        """Note a portion; `seconds` are the step's own, without those of the steps after it."""
+        """Note a portion.
+
+        Args:
+            seconds: the step's own, without those of the steps after it; of a join, with those of
+                its inner steps.
+        """
         key, done = _key(step), Work(rows_in, rows_out, seconds)
         known = self._work.get(key)
         if known is None:
@@ -33,11 +38,6 @@ class Trace:
     def work_of(self, part: Step | str) -> Work | None:
         """What a step has done so far; None if it was never reached."""
         return self._work.get(_key(part))
-
-    @property
-    def seconds(self) -> float:
-        """Of all that was noted."""
-        return sum(work.seconds for work in self._work.values())
 
 
 def _key(part: Step | str) -> int | str:

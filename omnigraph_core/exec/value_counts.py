@@ -110,7 +110,8 @@ class _FlaggedPairs(_CodedPairs):
         self._flags[self._coded(frame)] = True
 
     def of_groups(self, groups: Frame) -> np.ndarray:
-        counts = self._flags.reshape(self._space, -1).sum(axis=1, dtype=np.int64)
+        by_group = self._flags.reshape(self._space, -1)
+        counts: np.ndarray = by_group.sum(axis=1, dtype=np.int64)
         return counts.take(self._groups(groups))
 
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
+from omnigraph_core.constants import EXACT_VECTOR_BYTES
 from omnigraph_core.exec.best import Best, best_of
-from omnigraph_core.settings import EXACT_VECTOR_BYTES
 from omnigraph_core.storage.lookup import take_rows
 from omnigraph_core.storage.nearest import iter_vectors, nearest_rows
 

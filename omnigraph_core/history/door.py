@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from omnigraph_core.constants import LOG_FLUSH_INTERVAL
 from omnigraph_core.errors import CommitOutcomeUnknown, ConflictError, StorageError
 from omnigraph_core.history.branches import catalog_of, check_still_there
 from omnigraph_core.manifest.publisher import publish
-from omnigraph_core.settings import LOG_FLUSH_INTERVAL
 
 if TYPE_CHECKING:
     from omnigraph_core.history.commits import CommitGraph

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from omnigraph_core.constants import CLEANUP_GRACE_SECONDS
 from omnigraph_core.errors import ConfigError
-from omnigraph_core.settings import CLEANUP_GRACE_SECONDS, PUBLISH_LEASE
+from omnigraph_core.settings import PUBLISH_LEASE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

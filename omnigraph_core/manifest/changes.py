@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from omnigraph_core.constants import RECENT_COMMITS
 from omnigraph_core.errors import (
     AlreadyExists,
     InvariantBroken,
@@ -17,7 +18,7 @@ from omnigraph_core.errors import (
     TableNotFound,
 )
 from omnigraph_core.manifest.image import AcceptedSchema, Image, TableEntry, TableOperation
-from omnigraph_core.settings import PUBLISH_LEASE, RECENT_COMMITS
+from omnigraph_core.settings import PUBLISH_LEASE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from omnigraph_core.constants import INTERNAL_SCHEMA_VERSION
 from omnigraph_core.errors import FormatTooNew
 from omnigraph_core.manifest.fields import damaged
-from omnigraph_core.settings import INTERNAL_SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

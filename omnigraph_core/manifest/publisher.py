@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from omnigraph_core.clock import now_us
+from omnigraph_core.constants import PUBLISHER_RETRY_BUDGET
 from omnigraph_core.errors import (
     CommitOutcomeUnknown,
     ConfigError,
@@ -38,7 +39,7 @@ from omnigraph_core.manifest.requirements import (
 )
 from omnigraph_core.manifest.retry import back_off
 from omnigraph_core.manifest.rows import encode_image
-from omnigraph_core.settings import PUBLISH_LEASE, PUBLISHER_RETRY_BUDGET
+from omnigraph_core.settings import PUBLISH_LEASE
 from omnigraph_core.storage import image as images
 
 if TYPE_CHECKING:

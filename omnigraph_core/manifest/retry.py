@@ -9,8 +9,8 @@ import time
 import weakref
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from omnigraph_core.constants import PREPARE_BUDGET
 from omnigraph_core.errors import ConflictError
-from omnigraph_core.settings import PREPARE_BUDGET
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from omnigraph_core.constants import INTERNAL_SCHEMA_VERSION
 from omnigraph_core.errors import InvariantBroken
 from omnigraph_core.manifest.fields import Fields, damaged, json_text
 from omnigraph_core.manifest.fold import PublishedVersion, Registration, Tombstone, fold_tables
 from omnigraph_core.manifest.image import MAIN, AcceptedSchema, GraphCommit, Image, TableOperation
 from omnigraph_core.manifest.migrations import PRIMARY_KEY, PRIMARY_KEY_COLUMN, STAMP_KEY
-from omnigraph_core.settings import INTERNAL_SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

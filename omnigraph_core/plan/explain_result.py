@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from omnigraph_core.constants import EXACT_VECTOR_BYTES
 from omnigraph_core.ir.explain import explain_condition, explain_expr
 from omnigraph_core.plan.report import IndexUse, StepReport
 from omnigraph_core.query.typed import (
@@ -17,7 +18,6 @@ from omnigraph_core.query.typed import (
     PropertyValue,
     Rrf,
 )
-from omnigraph_core.settings import EXACT_VECTOR_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

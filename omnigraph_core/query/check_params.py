@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from omnigraph_core.constants import RESERVED_PARAMETER
 from omnigraph_core.diagnostics import did_you_mean
 from omnigraph_core.query.ast import ANONYMOUS
 from omnigraph_core.query.checked import CheckedParam
 from omnigraph_core.schema.type_names import OTHER_LANGUAGES
-from omnigraph_core.settings import RESERVED_PARAMETER
 from omnigraph_core.types import MAX_VECTOR_DIMENSION, SCALAR_NAMES, PropType, Scalar
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Final, cast
 
 from lark import Lark, TextSlice, UnexpectedInput
 
+from omnigraph_core.constants import MAX_NESTING
 from omnigraph_core.diagnostics import Diagnostics, Source, Span
 from omnigraph_core.errors import QuerySyntaxError
 from omnigraph_core.query.syntax_errors import describe
 from omnigraph_core.query.tree import CODE, PROBLEMS, TreeBuilder
-from omnigraph_core.settings import MAX_NESTING
 from omnigraph_core.syntax import chunks, lone_surrogate, nested_deeper_than
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from omnigraph_core.constants import FUZZY_MAX_EDITS, RRF_K
 from omnigraph_core.query.ast import Access, Call, ListLiteral, Literal, Variable
 from omnigraph_core.query.functions import FUNCTIONS
 from omnigraph_core.query.literals import check_literal, vector_of
@@ -21,13 +22,12 @@ from omnigraph_core.query.typed import (
     TextFunction,
     TextMatch,
 )
-from omnigraph_core.settings import FUZZY_MAX_EDITS, RRF_K
-from omnigraph_core.types import I64
+from omnigraph_core.types import BOOL, I64
 
 if TYPE_CHECKING:
     from omnigraph_core.query.ast import Expr
     from omnigraph_core.query.scope import Context, Scope
-    from omnigraph_core.query.typed import ParamValue, PropertyValue, RankExpr, TypedExpr
+    from omnigraph_core.query.typed import ParamValue, PropertyValue, RankExpr
     from omnigraph_core.types import PropType
 
 _CODES: Final = {
@@ -45,14 +45,20 @@ def check_text_match(ctx: Context, scope: Scope, call: Call) -> TextMatch | None
     """`search`, `fuzzy` or `match_text`."""
     field = _text_field(ctx, scope, call)
     query = _text_query(ctx, scope, call)
-    max_edits: TypedExpr | None = _DEFAULT_EDITS if call.function == "fuzzy" else None
+    max_edits: Constant | ParamValue | None = _DEFAULT_EDITS if call.function == "fuzzy" else None
     if len(call.arguments) == 3:
         max_edits = _whole_number(ctx, call.arguments[2], "T19", "the edit distance", least=0)
         if max_edits is None:
             return None
     if field is None or query is None:
         return None
-    return TextMatch(TextFunction(call.function), field, query, max_edits)
+    type = BOOL.nullable() if _may_be_null(field, query, max_edits) else BOOL
+    return TextMatch(TextFunction(call.function), field, query, max_edits, type)
+
+
+def _may_be_null(*operands: PropertyValue | Constant | ParamValue | None) -> bool:
+    """Whether nothing matches is unknown, as for any other condition."""
+    return any(operand is not None and operand.type.is_nullable for operand in operands)
 
 
 def check_rank(ctx: Context, scope: Scope, call: Call) -> RankExpr | None:
@@ -92,7 +98,7 @@ def _field(ctx: Context, scope: Scope, call: Call) -> PropertyValue | None:
     return check_access(ctx, scope, written)
 
 
-def _text_query(ctx: Context, scope: Scope, call: Call) -> TypedExpr | None:
+def _text_query(ctx: Context, scope: Scope, call: Call) -> Constant | ParamValue | None:
     query = _query(ctx, scope, call)
     type = query.type if query is not None else None
     if type is not None and not type.is_string:

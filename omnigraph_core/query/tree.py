@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lark import Token, Transformer
 
+from omnigraph_core.constants import MAX_DIGITS
 from omnigraph_core.diagnostics import Diagnostics, Name, Span
 from omnigraph_core.query import ast
-from omnigraph_core.settings import MAX_DIGITS
 from omnigraph_core.syntax import bad_escapes, unescape
 from omnigraph_core.types import Scalar
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from omnigraph_core import settings
+from omnigraph_core.constants import DERIVED_COPY_BYTES
 from omnigraph_core.ids import new_ulid
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class LocalCopies:
         write_whole(path, content)
         directory = _directory()
         if directory is not None:
-            _trim(directory, settings.DERIVED_COPY_BYTES.value, spared=path)
+            _trim(directory, DERIVED_COPY_BYTES.value, spared=path)
 
 
 def write_whole(path: Path, content: Iterable[bytes | memoryview]) -> None:

@@ -18,8 +18,8 @@ from lance.fragment import write_fragments
 from lance.optimize import Compaction
 
 from omnigraph_core.clock import Moment
+from omnigraph_core.constants import MAX_LOG_FRAGMENTS
 from omnigraph_core.errors import InvariantBroken, ObjectNotFound
-from omnigraph_core.settings import MAX_LOG_FRAGMENTS
 from omnigraph_core.storage.create import try_create
 from omnigraph_core.storage.dataset import DATA_STORAGE_VERSION
 from omnigraph_core.storage.translate import LIBRARY_ERRORS, storage_error, translated

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, cast
 
+from omnigraph_core.constants import DERIVED_GROWTH, DERIVED_MIN_ROWS
 from omnigraph_core.errors import InvariantBroken
 from omnigraph_core.query.checked import Direction
-from omnigraph_core.settings import DERIVED_GROWTH, DERIVED_MIN_ROWS
 from omnigraph_core.topology.adjacency import (
     arrange,
     build_neighbours,

@@ -1,7 +1,8 @@
 """The neighbours of every node in one direction of an edge type, as arrays.
 
-Nodes and edges are dense numbers: positions in the scan order of their table's version. The targets
-of node `n` are `targets[offsets[n]:offsets[n + 1]]`, ascending, each beside the edge that leads there.
+Nodes and edges are dense numbers: positions in the scan order of their table's version. The
+targets of node `n` are `targets[offsets[n]:offsets[n + 1]]`, ascending, each beside the edge that
+leads there.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
+from omnigraph_core.constants import DERIVED_GROWTH, DERIVED_MIN_ROWS
 from omnigraph_core.errors import InvariantBroken
-from omnigraph_core.settings import DERIVED_GROWTH, DERIVED_MIN_ROWS
 from omnigraph_core.storage.row_space import FragmentState, column_identities, read_fragments
 from omnigraph_core.storage.words import ANALYSIS
 from omnigraph_core.topology.reuse import plan_parts

@@ -44,9 +44,15 @@ def _text(data: bytes) -> str:
 
 
 def _time(scalar: pa.Scalar) -> object:
+    kind = scalar.type
+    if kinds.is_duration(kind):
+        return int(scalar.value)
     try:
+        # For nanoseconds Python has no object, and Arrow takes one of pandas if that is there.
+        if kinds.is_timestamp(kind) and kind.unit == "ns":
+            return str(scalar.cast(pa.utf8()))
         if kinds.is_date64(scalar.type):  # as a timestamp it keeps its time of day
             return str(pa.scalar(scalar.value, pa.timestamp("ms", "UTC")).as_py())
         return str(scalar.as_py())
-    except (OverflowError, ValueError):
+    except (OverflowError, ValueError, pa.ArrowException):
         return int(scalar.value)

@@ -10,6 +10,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from omnigraph_core.constants import PREPARE_BUDGET, PUBLISHER_RETRY_BUDGET
 from omnigraph_core.errors import (
     BranchNotFound,
     CommitOutcomeUnknown,
@@ -25,7 +26,6 @@ from omnigraph_core.history.branches import check_still_there
 from omnigraph_core.manifest.publisher import CommitDraft
 from omnigraph_core.manifest.requirements import KEY_MEMBER, BranchIs, HeadIs, KeyIsNew
 from omnigraph_core.manifest.retry import back_off, prepare_again
-from omnigraph_core.settings import PREPARE_BUDGET, PUBLISHER_RETRY_BUDGET
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -14,11 +14,11 @@ import pyarrow.compute as pc
 
 from omnigraph_core.diagnostics import did_you_mean
 from omnigraph_core.errors import ConfigError, DataError
+from omnigraph_core.exec.json_rows import is_printable, row_lines
 from omnigraph_core.schema.arrow import uri_column
 from omnigraph_core.schema.catalog import EDGE_IMPLICIT, NODE_IMPLICIT, EdgeType
 from omnigraph_core.storage.lookup import ADDRESS, find_where, iter_rows, iter_taken
 from omnigraph_core.types import Scalar
-from omnigraph_core.exec.json_rows import is_printable, row_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

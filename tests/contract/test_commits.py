@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from omnigraph_core.constants import PUBLISHER_RETRY_BUDGET
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.errors import (
     AlreadyExists,
@@ -30,7 +31,6 @@ from omnigraph_core.manifest.requirements import (
     TableUnchanged,
     requirements_of,
 )
-from omnigraph_core.settings import PUBLISHER_RETRY_BUDGET
 from omnigraph_core.storage.staged import stage_append
 from tests.support.graphs import (
     BIN,

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from omnigraph_core.constants import LOG_FLUSH_INTERVAL
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.errors import StorageError
 from omnigraph_core.failpoints import arm
 from omnigraph_core.manifest.image import TableOperation
-from omnigraph_core.settings import LOG_FLUSH_INTERVAL
 from omnigraph_core.storage.schema_change import add_null_column
 from omnigraph_core.storage.staged import (
     stage_append,

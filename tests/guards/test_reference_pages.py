@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from omnigraph_core.constants import CONSTANTS
 from omnigraph_core.errors import OmnigraphError
 from omnigraph_core.query.codes import QUERY_CODES
 from omnigraph_core.schema.codes import SCHEMA_CODES
 from omnigraph_core.schema.migrate import MIGRATION_CODES
-from omnigraph_core.settings import CONSTANTS, SETTINGS
+from omnigraph_core.settings import SETTINGS
 
 REFERENCE = Path(__file__).parent.parent.parent / "docs" / "reference"
 

@@ -29,11 +29,11 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from omnigraph_core.constants import CLEANUP_GRACE_SECONDS
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.errors import BranchInUse, SnapshotNotFound
 from omnigraph_core.history.snapshots import ReadTarget
 from omnigraph_core.manifest.image import TableOperation
-from omnigraph_core.settings import CLEANUP_GRACE_SECONDS
 from omnigraph_core.storage.staged import (
     stage_append,
     stage_delete_keys,

@@ -12,10 +12,10 @@ from collections import Counter
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from omnigraph_core.constants import RRF_K
 from omnigraph_core.ir.lower import lower_query
 from omnigraph_core.ir.nodes import OrderKey, QueryIR
 from omnigraph_core.query.typed import Bm25, Nearest, PropertyValue, Rrf, TextMatch
-from omnigraph_core.settings import RRF_K
 from omnigraph_core.types import F64
 from tests.support.oracle import Cell, Given, evaluate, finish, iter_rows
 from tests.support.oracle_graph import Node, OracleGraph
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tests.support.oracle import Row
 
 Searched: TypeAlias = TextMatch | Nearest | Bm25
-RANKS = ("nearest", "bm25", "rrf")
+RANKS = ("nearest ", "bm25 ", "rrf ")
 
 
 @dataclass(frozen=True)
@@ -69,10 +69,12 @@ def _searched(ir: QueryIR, given: Given) -> tuple[QueryIR, OracleGraph]:
     for number, expr in enumerate(dict.fromkeys(_parts(ir, TextMatch | Nearest | Bm25))):
         name = f"{type(expr).__name__.lower()} {number}"
         names[expr] = PropertyValue(expr.field.variable, name, expr.type)
-        for nodes in given.graph.nodes.values():
+        for same in given.graph.nodes.values():
             # A name may stand for nodes of different types in different blocks.
-            for node, value in _values(expr, list(nodes.values()), given).items():
+            for node, value in _values(expr, list(same.values()), given).items():
                 added.setdefault(node, {})[name] = value
+    if not names:
+        return ir, given.graph
     nodes = [
         Node(node.type, node.id, {**node.properties, **added.get(node, {})})
         for same in given.graph.nodes.values()
@@ -171,7 +173,7 @@ def _fuse(
 def _arm(arm: Any, nodes: list[Node], limit: int) -> list[Node]:
     """The nodes an arm ranks, best first; it is a property by now, named after what it was."""
     scores: dict[Node, Any] = {n: s for n in nodes if (s := n.get(arm.property)) is not None}
-    if arm.property.startswith("nearest"):
+    if arm.property.startswith("nearest "):
         return sorted(scores, key=lambda node: scores[node])[:limit]
     return sorted(scores, key=lambda node: -scores[node])
 
@@ -181,9 +183,9 @@ def _ranked(ir: QueryIR, rows: list[Row]) -> tuple[QueryIR, list[Row]]:
     leading = ir.order_by[0].expr if ir.order_by else None
     if not isinstance(leading, PropertyValue) or not leading.property.startswith(RANKS):
         return ir, rows
-    is_distance = leading.property.startswith("nearest")
+    is_distance = leading.property.startswith("nearest ")
     keys = [OrderKey(leading, is_descending=not is_distance), *ir.order_by[1:]]
-    if leading.property.startswith("rrf"):
+    if leading.property.startswith("rrf "):
         keys.append(OrderKey(PropertyValue(leading.variable, f"{leading.property} tie", F64)))
     kept = [
         row

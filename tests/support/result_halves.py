@@ -153,11 +153,15 @@ class Items:
         cache = ByteCache(self.capacity)
         self.data = GraphData(self.graph._context, snapshot, catalog(), cache, None)
 
-    def table(self, text: str, guard: Guard | None = None, **params: Value) -> pa.Table:
+    def run(self, text: str, budget: int = 2**30, **params: Value) -> Run:
         read = plan_read(compile_one(text, catalog(), None), catalog())
         values = Values(oracle.NOW, params)
-        guard = guard or Guard(budget=2**30)
-        return run_read(Run(read, self.data, values, guard, QueryVectors({})), read.plan)
+        vectors = QueryVectors.of(read.plan.ir, values, catalog(), self.graph._embedder)
+        return Run(read, self.data, values, Guard(budget=budget), vectors)
+
+    def table(self, text: str, **params: Value) -> pa.Table:
+        run = self.run(text, **params)
+        return run_read(run, run.plan)
 
     def rows(self, text: str, **params: Value) -> list[dict[str, Any]]:
         return shown(self.table(text, **params))

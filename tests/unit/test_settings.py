@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from omnigraph_core.constants import CONSTANTS
 from omnigraph_core.errors import ConfigError
-from omnigraph_core.settings import CONSTANTS, QUERY_MEMORY, READ_MAX_AGE, SETTINGS, Setting
+from omnigraph_core.settings import QUERY_MEMORY, READ_MAX_AGE, SETTINGS, Setting
 
 PORT = Setting("OMNIGRAPH_TEST_PORT", default=8080, parse=int, about="A port.")
 

@@ -30,8 +30,8 @@ RULES: Final[tuple[Rule, ...]] = (
     push_filters,
     unique_names,
 )
-"""In order: conditions made small, then judged, then used to choose a start, then put in place; last
-a name for each variable."""
+"""In order: conditions made small, then judged, then used to choose a start, then put in place; at
+last a name for each variable."""
 
 
 def optimize(ir: QueryIR, catalog: Catalog) -> QueryIR:

@@ -34,7 +34,8 @@ def unique_names(ir: QueryIR, _: RuleContext) -> QueryIR:
 
     >>> from omnigraph_core.ir.explain import explain
     >>> from tests.support.ir_samples import CONTEXT, query, uses
-    >>> ir = query(NodeScan("p", "Part"), anti_join((uses("p", "q"),)), anti_join((uses("p", "q"),)))
+    >>> unused = anti_join((uses("p", "q"),))
+    >>> ir = query(NodeScan("p", "Part"), unused, unused)
     >>> print(explain(unique_names(ir, CONTEXT)))
     query sample()
       scan $p: Part

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from omnigraph_core.settings import SCHEMA_DOCUMENT_VERSION
+from omnigraph_core.constants import SCHEMA_DOCUMENT_VERSION
 
 if TYPE_CHECKING:
     from omnigraph_core.schema.ast import Annotation, Cardinality

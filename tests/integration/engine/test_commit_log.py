@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import lance
 import pytest
 
+from omnigraph_core.constants import LOG_FLUSH_INTERVAL, MAX_LOG_FRAGMENTS
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.failpoints import arm
 from omnigraph_core.history.snapshots import ReadTarget
 from omnigraph_core.manifest.layout import GRAPH_COMMIT_ACTORS, GRAPH_COMMITS
-from omnigraph_core.settings import LOG_FLUSH_INTERVAL, MAX_LOG_FRAGMENTS
 from tests.support.graphs import append_parts, ids, new_graph, touch
 
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from omnigraph_core.constants import Constant as Fixed
 from omnigraph_core.errors import BudgetExceeded, QueryCancelled
 from omnigraph_core.exec import vectors as module
 from omnigraph_core.exec.frame import Frame
@@ -18,7 +20,6 @@ from omnigraph_core.exec.rank import rank_ties, rank_values, top_numbers
 from omnigraph_core.exec.vectors import nearest_scores
 from omnigraph_core.query.typed import Constant, Nearest, PropertyValue
 from omnigraph_core.schema.catalog import NodeType, PropertyDef
-from omnigraph_core.settings import Constant as Fixed
 from omnigraph_core.types import PropType, Scalar
 from tests.support.dense_runs import NOTHING, PLENTY, Runs
 from tests.support.parts import new_table
@@ -241,6 +242,33 @@ def test_very_long_and_very_short_vectors(
     assert set(found.tolist()) == {0, 1, 3, 4}
     assert scores.tolist() == pytest.approx(distances[found].tolist(), abs=1e-12)
     assert scores.tolist() == sorted(scores.tolist())
+
+
+@pytest.mark.parametrize("nothing", [math.nan, math.inf, None])
+def test_vectors_with_something_else_than_numbers(
+    tmp_path: Path, nothing: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They take no part, and do not get in the way of those that do."""
+    monkeypatch.setattr(module, "_few", lambda _: 0)
+    expr = ranking([1.0, 0.2])
+    shapes = [[nothing, 1.0], [1.0, 1.0], [1.0, nothing], [-1.0, 0.0], None, [1.0, 0.1]]
+    run = run_for(Runs(vector_table(tmp_path, vector_rows(shapes, 2)), part_type(2)), expr)
+
+    for count in (1, 2, 3, 4):
+        assert top_numbers(run, expr, None, count)[0].tolist() == [5, 1, 3][:count]
+
+
+def test_every_row_has_a_vector(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_few", lambda _: 0)
+    shapes = anywhere(500, 4)
+    expr = ranking([1.0, 0.2, 0.5, -1.0])
+    run = run_for(Runs(vector_table(tmp_path, vector_rows(shapes, 4)), part_type(4)), expr)
+    distances = cosine_distances(shapes, np.float32([1.0, 0.2, 0.5, -1.0]))
+
+    for allowed in (None, distances > 0.5):
+        kept = distances if allowed is None else np.where(allowed, distances, 9)
+        found, _ = top_numbers(run, expr, allowed, 20)
+        assert found.tolist() == np.argsort(kept)[:20].tolist()
 
 
 def test_the_same_vector_again_and_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from omnigraph_core.constants import RRF_K
 from omnigraph_core.errors import ParameterError
 from omnigraph_core.exec.frame import Frame
 from omnigraph_core.exec.query_vectors import QueryVectors, query_vector
@@ -17,7 +18,6 @@ from omnigraph_core.exec.rank import rank_ties, rank_values, top_numbers
 from omnigraph_core.exec.vectors import nearest_scores
 from omnigraph_core.query.typed import Bm25, Constant, Nearest, ParamValue, PropertyValue, Rrf
 from omnigraph_core.schema.catalog import NodeType, PropertyDef
-from omnigraph_core.settings import RRF_K
 from omnigraph_core.types import I64, STRING, PropType, Scalar
 from tests.support.dense_runs import NOTHING, PLENTY, Runs, stored
 

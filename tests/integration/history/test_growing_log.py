@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 import pytest
 
 from omnigraph_core.clock import Moment
+from omnigraph_core.constants import MAX_LOG_FRAGMENTS
 from omnigraph_core.errors import InvariantBroken, StorageError
-from omnigraph_core.settings import MAX_LOG_FRAGMENTS
 from omnigraph_core.storage import log as logs
 from omnigraph_core.storage.log import (
     create_log,

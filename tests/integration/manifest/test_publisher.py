@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from omnigraph_core.clock import Moment
+from omnigraph_core.constants import PUBLISHER_RETRY_BUDGET, RECENT_COMMITS
 from omnigraph_core.errors import (
     CommitOutcomeUnknown,
     ObjectNotFound,
@@ -28,7 +29,6 @@ from omnigraph_core.manifest.catalog import (
 from omnigraph_core.manifest.changes import AdoptTable
 from omnigraph_core.manifest.publisher import CommitDraft, publish
 from omnigraph_core.manifest.requirements import StagedWithin, TableAt
-from omnigraph_core.settings import PUBLISHER_RETRY_BUDGET, RECENT_COMMITS
 from omnigraph_core.storage import image as images
 from omnigraph_core.storage.session import open_store
 from tests.support.graphs import Meanwhile

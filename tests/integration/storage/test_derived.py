@@ -10,15 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from omnigraph_core import settings
-from omnigraph_core.settings import (
-    AWS_SECRET_ACCESS_KEY,
-    CACHE_DIR,
-    DERIVED_FILES,
-    XDG_CACHE_HOME,
-    Constant,
-)
-from omnigraph_core.storage import array_file
+from omnigraph_core.constants import Constant
+from omnigraph_core.settings import AWS_SECRET_ACCESS_KEY, CACHE_DIR, DERIVED_FILES, XDG_CACHE_HOME
+from omnigraph_core.storage import array_file, local_copies
 from omnigraph_core.storage.derived import DerivedFiles, list_derived, read_pins
 from omnigraph_core.storage.objects import delete_all, list_objects
 from omnigraph_core.storage.session import open_store
@@ -324,7 +318,7 @@ def test_copies_not_used_longest_go_first(
     (first,) = copies(tmp_path)
     size = first.stat().st_size
     limit = Constant("derived_copy_bytes", 2 * size, "two copies")
-    monkeypatch.setattr(settings, "DERIVED_COPY_BYTES", limit)
+    monkeypatch.setattr(local_copies, "DERIVED_COPY_BYTES", limit)
     abandoned = first.with_name("z.arrays.tmp-01")
     abandoned.touch()
     os.utime(abandoned, (1, 1))

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from omnigraph_core.settings import CACHE_DIR, DERIVED_MIN_ROWS, Constant
+from omnigraph_core.constants import DERIVED_MIN_ROWS, Constant
+from omnigraph_core.settings import CACHE_DIR
 from omnigraph_core.storage.derived import list_derived, read_pins
 from omnigraph_core.storage.objects import delete_all, list_objects
 from omnigraph_core.storage.session import open_store

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from omnigraph_core.constants import Constant
 from omnigraph_core.query.typed import TextFunction
-from omnigraph_core.settings import Constant
 from omnigraph_core.storage.compact import compact
 from omnigraph_core.storage.derived import DerivedFiles
 from omnigraph_core.storage.indexes import stage_index

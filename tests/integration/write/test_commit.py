@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from omnigraph_core.constants import PREPARE_BUDGET
 from omnigraph_core.errors import (
     BranchNotFound,
     ConflictError,
@@ -16,7 +17,6 @@ from omnigraph_core.errors import (
     VersionConflict,
 )
 from omnigraph_core.failpoints import arm
-from omnigraph_core.settings import PREPARE_BUDGET
 from omnigraph_core.write.commit import Landed, Prepared, WriteOptions, commit_write
 from tests.integration.write.appends import Appending, append, opened, part_ids
 from tests.support.graphs import append_parts, new_graph, touch

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from omnigraph_core.constants import LOG_FLUSH_INTERVAL, RECENT_COMMITS
 from omnigraph_core.errors import (
     CommitOutcomeUnknown,
     ConfigError,
@@ -25,7 +26,6 @@ from omnigraph_core.errors import (
 from omnigraph_core.failpoints import arm
 from omnigraph_core.history import door
 from omnigraph_core.manifest.layout import GRAPH_COMMITS
-from omnigraph_core.settings import LOG_FLUSH_INTERVAL, RECENT_COMMITS
 from omnigraph_core.storage import image as images
 from omnigraph_core.write.commit import MAX_KEY, Landed, Prepared, WriteOptions, commit_write
 from tests.integration.write.appends import Appending, append, opened, part_ids

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from unittest import mock
 
 from benchmarks.commit.depth import deepen, step_over_flush
+from omnigraph_core.constants import LOG_FLUSH_INTERVAL, RECENT_COMMITS
 from omnigraph_core.engine.omnigraph import Omnigraph
-from omnigraph_core.settings import LOG_FLUSH_INTERVAL, RECENT_COMMITS
 from tests.integration.write.appends import append, opened
 from tests.support.counting_proxy import CountingProxy
 from tests.support.graphs import new_graph

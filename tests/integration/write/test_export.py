@@ -12,11 +12,11 @@ import pyarrow as pa
 import pytest
 
 from omnigraph_core.errors import DataError
+from omnigraph_core.exec.json_rows import row_lines
 from omnigraph_core.storage import lookup
 from omnigraph_core.violations import Violations
 from omnigraph_core.write import export
 from omnigraph_core.write.export import export_jsonl, select_tables
-from omnigraph_core.exec.json_rows import row_lines
 from omnigraph_core.write.records import read_batches
 from omnigraph_core.write.sources import open_sources, places_of
 from tests.support.exports import CATALOG, FULL, NOTE, SENSOR, WATCHES, Tables, note, sensor

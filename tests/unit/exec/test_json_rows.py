@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnigraph_core.errors import DataError
-from omnigraph_core.schema.build import compile_schema
 from omnigraph_core.exec.json_rows import is_printable, plain_objects, row_lines, row_objects
+from omnigraph_core.schema.build import compile_schema
 
 CATALOG = compile_schema("""
 node Part {

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omnigraph_core.constants import CLEANUP_GRACE_SECONDS
 from omnigraph_core.errors import ConfigError
 from omnigraph_core.history.retention import Retention, Version, retained, retention
-from omnigraph_core.settings import CLEANUP_GRACE_SECONDS, PUBLISH_LEASE
+from omnigraph_core.settings import PUBLISH_LEASE
 
 HOUR = 3600.0
 NOW = 100 * HOUR

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from omnigraph_core.constants import RECENT_COMMITS
 from omnigraph_core.errors import AlreadyExists, InvariantBroken, TableNotFound
 from omnigraph_core.manifest.changes import (
     AcceptSchema,
@@ -20,7 +21,6 @@ from omnigraph_core.manifest.changes import (
     touched,
 )
 from omnigraph_core.manifest.image import AcceptedSchema, TableOperation
-from omnigraph_core.settings import RECENT_COMMITS
 from tests.unit.manifest.samples import commit, entry, image
 
 PART = entry("node:Part", table_version=3)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from omnigraph_core.constants import INTERNAL_SCHEMA_VERSION
 from omnigraph_core.errors import FormatTooNew, StorageError
 from omnigraph_core.manifest.migrations import STAMP_KEY, STEPS, stamp_of, upgrade_rows
 from omnigraph_core.manifest.rows import IMAGE_SCHEMA, decode_image, encode_image
-from omnigraph_core.settings import INTERNAL_SCHEMA_VERSION
 from tests.unit.manifest.samples import entry, image
 
 CURRENT = INTERNAL_SCHEMA_VERSION.value

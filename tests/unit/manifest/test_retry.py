@@ -7,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from omnigraph_core.constants import PREPARE_BUDGET
 from omnigraph_core.errors import AlreadyExists, PublishContention
 from omnigraph_core.manifest import retry
 from omnigraph_core.manifest.retry import Turns, prepare_again
-from omnigraph_core.settings import PREPARE_BUDGET
 
 
 @pytest.fixture(autouse=True)

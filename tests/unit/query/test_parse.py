@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from omnigraph_core.constants import MAX_DIGITS, MAX_NESTING
 from omnigraph_core.diagnostics import Diagnostic, Span
 from omnigraph_core.errors import QuerySyntaxError
 from omnigraph_core.query import ast
 from omnigraph_core.query.parse import parse_queries
 from omnigraph_core.query.render import render_queries
-from omnigraph_core.settings import MAX_DIGITS, MAX_NESTING
 from omnigraph_core.types import Scalar
 
 FIXTURES = sorted((Path(__file__).parents[2] / "fixtures" / "queries").glob("*.gq"))
