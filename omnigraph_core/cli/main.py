@@ -17,7 +17,16 @@ from typing import Annotated, Final
 import typer
 
 from omnigraph_core import __version__
-from omnigraph_core.cli.commands import change, embed, export, graph, load, query
+from omnigraph_core.cli.commands import (
+    change,
+    embed,
+    export,
+    graph,
+    index,
+    load,
+    query,
+    read,
+)
 from omnigraph_core.errors import DataError, OmnigraphError, PreconditionFailed
 
 app = typer.Typer(
@@ -31,10 +40,12 @@ app = typer.Typer(
 app.command("init")(graph.init)
 app.command("load")(load.load)
 app.command("ingest")(load.ingest)
+app.command("read")(read.read)
 app.command("change")(change.change)
 app.command("export")(export.export)
 app.command("embed")(embed.embed)
 app.add_typer(query.app, name="query")
+app.add_typer(index.app, name="index")
 
 _HEAD: Final = "head"
 """What `--if-commit` is about, as the error names it."""

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING
 
 import typer
+
+from omnigraph_core.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,6 +22,18 @@ def print_json(document: object) -> None:
 def print_lines(lines: Iterable[str]) -> None:
     for line in lines:
         typer.echo(line)
+
+
+def write_chunks(chunks: Iterable[bytes]) -> None:
+    """Many rows, as they come.
+
+    Raises:
+        ConfigError: there is nowhere to write to.
+    """
+    if sys.stdout is None:
+        raise ConfigError("cannot write the output: it is closed")
+    sys.stdout.buffer.writelines(chunks)
+    sys.stdout.buffer.flush()
 
 
 def count(number: int, noun: str) -> str:

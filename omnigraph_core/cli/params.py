@@ -6,15 +6,21 @@ Numbers keep every digit; what JSON does not allow, and a name given twice, is r
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, NoReturn
+from pathlib import Path
+from typing import Annotated, NoReturn
 
 import typer
 
 from omnigraph_core.cli.files import read_text
 from omnigraph_core.errors import ConfigError
 
-if TYPE_CHECKING:
-    from pathlib import Path
+ParamsOption = Annotated[
+    str | None, typer.Option("--params", metavar="JSON", help="Parameters, a JSON object.")
+]
+ParamsFileOption = Annotated[
+    Path | None,
+    typer.Option("--params-file", metavar="FILE", help="File that holds the parameters."),
+]
 
 
 def read_params(text: str | None, path: Path | None) -> dict[str, object]:

@@ -120,6 +120,8 @@ def _ordered(run: Run, plan: QueryPlan, window: _Window) -> Rows | None:
         return None
 
     def ordered() -> Rows:
+        if held.has_best:
+            return Rows(frame)
         rows = _ranked(run, Rows(frame), ranks, window)
         if leading is not None:
             rows = _reached(run, rows, leading, window)
@@ -313,9 +315,12 @@ class _Held:
         self._frames: list[Frame] = []
         self._length = 0
         self._held = 0
+        self.has_best = False
+        """Whether the rows are the best and in order already."""
 
     def __call__(self, frame: Frame) -> bool:
         self._hold(frame)
+        self.has_best = False
         if self._best is not None and self._length > max(4 * self._best, _MOST_WAITING):
             self._keep_best(self._best)
         return self.enough is None or self._length < self.enough
@@ -336,3 +341,4 @@ class _Held:
         self._run.guard.release(self._held)
         self._frames, self._length, self._held = [], 0, 0
         self._hold(best)
+        self.has_best = True

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _PACKED_BITS: Final = 63
+_MANY_SHARE: Final = 4
 _EXACT_FLOAT: Final = 2**53
 
 
@@ -35,16 +36,29 @@ class SeenNumbers:
         return 5 * (self._count + 1)
 
     def fresh(self, numbers: np.ndarray) -> np.ndarray:
-        """Those that never came before, each once, in their order."""
+        """Those that never came before, each once, in any order."""
         if self._seen is None or self._places is None:
             self._seen = np.zeros(self._count + 1, np.bool_)
             self._places = np.empty(self._count + 1, np.int32)
+        if len(numbers) * _MANY_SHARE > self._count:
+            return self._flagged(numbers, self._seen)
         numbers = numbers[~self._seen.take(numbers)]
         self._seen[numbers] = True
         # The last place written for a number is the one that stays: so each number has one.
         places = np.arange(len(numbers), dtype=np.int32)
         self._places[numbers] = places
         return numbers.compress(self._places.take(numbers) == places)
+
+    def _flagged(self, numbers: np.ndarray, seen: np.ndarray) -> np.ndarray:
+        """The same for many numbers: look at each there is instead of each that came."""
+        hit = np.zeros(self._count + 1, np.bool_)
+        hit[numbers] = True
+        np.greater(hit, seen, out=hit)
+        seen |= hit
+        found = np.flatnonzero(hit).astype(np.int32)
+        if hit[-1]:
+            found[-1] = -1
+        return found
 
 
 def distinct_rows(frame: Frame, counts: Mapping[str, int]) -> Frame:

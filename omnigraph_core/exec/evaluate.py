@@ -286,7 +286,8 @@ def _text_hits(run: Run, expr: TextMatch) -> np.ndarray | None:
         return None
     key = ("text hits", expr)
     if (known := run.memo.get(key)) is None:
-        words = run.graph.words(run.dense(expr.field.variable), expr.field.property)
+        field, check = expr.field, run.guard.check
+        words = run.graph.words(run.dense(field.variable), field.property, check)
         known = run.memo[key] = words.matching(expr.function, query, edits)
     assert isinstance(known, np.ndarray)
     return known

@@ -15,6 +15,8 @@ from omnigraph_core.topology.links import Links, links_of
 from omnigraph_core.topology.postings import Postings, postings_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from omnigraph_core.history.context import GraphContext
     from omnigraph_core.manifest.snapshot import Snapshot
     from omnigraph_core.schema.catalog import Catalog
@@ -80,9 +82,13 @@ class GraphData:
             self._links[edge_type] = found
         return found
 
-    def words(self, dense: DenseTable, property: str) -> Postings:
-        """The words of a text property of all rows of a table."""
-        return postings_of(dense, property, self.cache, self.derived)
+    def words(self, dense: DenseTable, property: str, check: Callable[[], None]) -> Postings:
+        """The words of a text property of all rows of a table.
+
+        Args:
+            check: asked between portions of a long analysis; it may raise.
+        """
+        return postings_of(dense, property, self.cache, self.derived, check)
 
     def _dense(self, table_key: str) -> DenseTable:
         entry = self.snapshot.table(table_key)

@@ -24,6 +24,7 @@ _LEAST: Final = np.int64(np.iinfo(np.int64).min)
 _GREATEST: Final = np.int64(np.iinfo(np.int64).max)
 _SIGN: Final = np.uint64(1 << 63)
 _FEW: Final = 1_024
+_FEW_TEXTS: Final = 512
 
 
 def property_ordinals(run: Run, expr: PropertyValue, numbers: np.ndarray) -> np.ndarray:
@@ -115,14 +116,18 @@ def array_ordinals(column: pa.Array) -> np.ndarray:
     """The ordinals of a column; texts by code point, lists member by member."""
     type = column.type
     if pa.types.is_string(type) or pa.types.is_large_string(type):
-        return (
-            _ranks((encoded := column.dictionary_encode()).dictionary)
-            .take(encoded_codes(encoded))
-            .astype(np.int64)
-        )
+        return _loose_text_ordinals(column)
     if pa.types.is_list(type) or pa.types.is_fixed_size_list(type):
         return _list_ordinals(column)
     return number_ordinals(*plain_numbers(column))
+
+
+def _loose_text_ordinals(column: pa.Array) -> np.ndarray:
+    if len(column) <= _FEW_TEXTS and not column.null_count:
+        ranks: np.ndarray = pc.rank(column, tiebreaker="dense").to_numpy()
+        return ranks.astype(np.int64)
+    encoded = column.dictionary_encode()  # equal texts are compared once
+    return _ranks(encoded.dictionary).take(encoded_codes(encoded)).astype(np.int64)
 
 
 def encoded_codes(encoded: pa.DictionaryArray) -> np.ndarray:

@@ -86,7 +86,8 @@ def _hits(run: Run, expr: Bm25) -> tuple[np.ndarray, np.ndarray]:
         if query is None:
             known = np.zeros(0, np.int32), np.zeros(0, np.float64)
         else:
-            words = run.graph.words(run.dense(expr.field.variable), expr.field.property)
+            field, check = expr.field, run.guard.check
+            words = run.graph.words(run.dense(field.variable), field.property, check)
             known = words.bm25(str(query))
         run.memo[key] = known
     return cast("tuple[np.ndarray, np.ndarray]", known)

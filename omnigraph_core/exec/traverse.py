@@ -222,8 +222,10 @@ def _picked(
     frame: Frame, counts: np.ndarray, kept: np.ndarray, made: dict[str, np.ndarray]
 ) -> Frame:
     picked = {name: array.take(kept) for name, array in made.items()}
-    if not frame.numbers and frame.weights is None:
-        return Frame(len(kept), picked)
+    if frame.weights is None and len(frame.numbers) <= 1:
+        # A single column is as quickly repeated as the places to take it from.
+        alone = {n: np.repeat(array, counts).take(kept) for n, array in frame.numbers.items()}
+        return Frame(len(kept), alone | picked)
     places = np.repeat(np.arange(frame.length), counts).take(kept)
     numbers = {name: array.take(places) for name, array in frame.numbers.items()}
     weights = None if frame.weights is None else frame.weights.take(places)

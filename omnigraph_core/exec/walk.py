@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from omnigraph_core.exec.dedupe import distinct_of
-from omnigraph_core.exec.reach import Hops, batch_size, reach
+from omnigraph_core.exec.reach import Hops, Reach
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +36,7 @@ class Part(NamedTuple):
 class Walk:
     """What an expand finds from its sources."""
 
-    __slots__ = ("_hops", "_neighbours", "_op", "_run", "is_direct", "is_void")
+    __slots__ = ("_hops", "_neighbours", "_op", "_reach", "_run", "is_direct", "is_void")
 
     def __init__(self, run: Run, op: Expand, clause: str, *, is_presence: bool) -> None:
         """`is_presence`: only whether there is a match is asked, of any node."""
@@ -46,6 +46,7 @@ class Walk:
         self._op = op
         self._hops = Hops(op.min_hops, op.max_hops, clause)
         self._neighbours: Neighbours | None = None
+        self._reach: Reach | None = None
         self.is_void = op.min_hops > 1 and not is_chaining
         """Edges between different types do not chain: nothing is two hops away."""
         is_near = is_presence and op.min_hops == 1
@@ -69,7 +70,7 @@ class Walk:
         if self.is_direct:
             yield Part(None, self.neighbours, sources)
         elif len(sources) == 1:
-            yield Part(None, self._reach(sources), np.zeros(1, np.int64))
+            yield Part(None, self._reached(sources), np.zeros(1, np.int64))
         else:
             yield from self._batches(sources)
 
@@ -77,23 +78,28 @@ class Walk:
         """Each distinct source walks once, so many at a time as there are flags for."""
         node_count = self.neighbours.node_count
         distinct = _distinct(sources, node_count)
-        size = batch_size(node_count)
+        size = self._walker().batch_size
         slots = np.empty(node_count, np.int32)
         slots[distinct] = np.arange(len(distinct), dtype=np.int32)
         numbers = slots.take(sources)
         if len(distinct) <= size:
-            yield Part(None, self._reach(distinct), numbers)
+            yield Part(None, self._reached(distinct), numbers)
             return
         order = np.argsort(numbers, kind="stable")
         ordered = numbers.take(order)
         for start in range(0, len(distinct), size):
             low, high = ordered.searchsorted((start, start + size))
-            found = self._reach(distinct[start : start + size])
+            found = self._reached(distinct[start : start + size])
             yield Part(order[low:high], found, ordered[low:high] - start)
 
-    def _reach(self, sources: np.ndarray) -> Neighbours:
+    def _reached(self, sources: np.ndarray) -> Neighbours:
         self._run.guard.check()
-        return reach(self.neighbours, sources, self._hops, self._run.guard)
+        return self._walker().of(sources)
+
+    def _walker(self) -> Reach:
+        if self._reach is None:
+            self._reach = Reach(self.neighbours, self._hops, self._run.guard)
+        return self._reach
 
 
 def _distinct(numbers: np.ndarray, count: int) -> np.ndarray:

@@ -189,7 +189,15 @@ def find_property(ctx: Context, bound: Bound, name: str) -> PropType | None:
     if found is None and name not in implicit:
         return None
     type = STRING if found is None else found.type
-    return type.nullable() if bound.is_optional else type
+    is_missing_allowed = bound.is_optional or _is_embedded(ctx.catalog, bound, name)
+    return type.nullable() if is_missing_allowed else type
+
+
+def _is_embedded(catalog: Catalog, bound: Bound, name: str) -> bool:
+    """Whether it is a vector made from a text: null until it was made, whatever is declared."""
+    if bound.kind is EntityKind.EDGE or bound.type_name is None:
+        return False
+    return name in catalog.nodes[bound.type_name].embeddings
 
 
 def properties_of(

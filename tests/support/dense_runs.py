@@ -25,7 +25,7 @@ from tests.support.oracle import NOW
 from tests.support.parts import present
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from omnigraph_core.exec.graph_data import GraphData
@@ -59,8 +59,8 @@ class Tables:
     def nodes(self, type_name: str) -> DenseTable:
         return self.dense[type_name]
 
-    def words(self, dense: DenseTable, property: str) -> Postings:
-        return postings_of(dense, property, self.cache, None)
+    def words(self, dense: DenseTable, property: str, check: Callable[[], None]) -> Postings:
+        return postings_of(dense, property, self.cache, None, check)
 
 
 @dataclass(repr=False)

@@ -12,11 +12,13 @@ from omnigraph_core.errors import CompileError
 from omnigraph_core.query.check import check_query
 from omnigraph_core.query.parse import parse_queries
 from tests.support.oracle_search import answer
+from tests.support.read_queries import random_read
 from tests.support.read_worlds import NOW, catalog, shown_contents
 from tests.support.result_halves import shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from random import Random
 
     import pyarrow as pa
 
@@ -29,6 +31,18 @@ if TYPE_CHECKING:
     from tests.support.read_worlds import State
 
 Rows = list[dict[str, Any]]
+
+
+def random_question(rng: Random, state: State) -> tuple[Sample, Answer] | None:
+    """A query and its answer, preferably one with rows; None if the checker refuses the query."""
+    for _ in range(3):
+        sample = random_read(rng, state.contents)
+        wanted = expected(sample, state)
+        if wanted is None:
+            return None
+        if wanted.rows or rng.random() < 0.2:
+            break
+    return sample, wanted
 
 
 def try_check(sample: Sample) -> CheckedQuery | None:

@@ -17,7 +17,7 @@ from omnigraph_core.query.render import render_query
 from omnigraph_core.values import to_json
 from tests.support.read_results import random_result
 from tests.support.read_terms import Terms, Var, access
-from tests.support.read_worlds import catalog
+from tests.support.read_worlds import catalog, random_value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -122,7 +122,7 @@ class _Block:
         if type.is_list:
             assert isinstance(value, tuple)
             type = replace(type, is_list=False)
-            value = self.rng.choice(value) if value else self.terms.stored(var, "id", type)
+            value = self.rng.choice(value) if value else random_value(self.rng, type)
         return ast.Assignment(Name(name), self.terms.given(replace(type, enum_values=None), value))
 
     def _node(self, type_name: str, *, is_new: bool = False) -> Var:
@@ -149,7 +149,8 @@ class _Block:
         is_undirected = edge.source == edge.target and self.terms.chance(0.25)
         binding, bounds = self._edge_variable(edge), None
         if binding is None and self.terms.chance(0.25):
-            low = self.rng.choice((1, 1, 1, 2, 2, 3))
+            is_chain = edge.source == edge.target
+            low = self.rng.choice((1, 1, 1, 2, 2, 3)) if is_chain or self.terms.chance(0.05) else 1
             bounds = ast.Bounds(low, low + self.rng.choice((0, 0, 1, 2, 5)))
         return ast.Traversal(left, self._word(edge), right, is_undirected, binding, bounds)
 

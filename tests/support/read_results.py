@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tests.support.read_terms import Var
 
 COMPARABLE = frozenset({Scalar.STRING, Scalar.DATE, Scalar.DATETIME})
-TEXTS = {"Part": "body", "Note": "text", "Bin": "label"}
+TEXTS = {"Part": "body", "Note": "text"}
 VECTORS = {"Part": "shape", "Note": "spot"}
 
 
@@ -234,9 +234,9 @@ class _Result:
     ) -> tuple[ast.Literal | ast.Variable | None, ast.Literal | ast.Variable | None]:
         limit = offset = None
         if self.terms.chance(0.45 if is_ordered else 0.2):
-            limit = self._count((0, 1, 2, 3, 5, 10))
+            limit = self._count((0, 1, 2, 3, 4, 5, 5, 6, 8, 10, 10, 30))
         if self.terms.chance(0.25 if is_ordered else 0.1):
-            offset = self._count((0, 1, 1, 2, 4))
+            offset = self._count((0, 1, 1, 1, 2, 3))
         return limit, offset
 
     def _count(self, options: tuple[int, ...]) -> ast.Literal | ast.Variable:

@@ -126,7 +126,7 @@ class Terms:
 
     def query_text(self) -> ast.Expr:
         """What a search looks for, now and then misspelt."""
-        text = self.rng.choice(WORDS) if self.chance(0.6) else random_text(self.rng)
+        text = self.rng.choice(WORDS[:6]) if self.chance(0.6) else random_text(self.rng)
         if self.chance(0.15):
             place = self.rng.randrange(len(text) + 1)
             text = text[:place] + self.rng.choice("aeq ") + text[place + 1 :]
@@ -154,7 +154,7 @@ class Terms:
 
     def condition(self, variables: Sequence[Var], depth: int = 1) -> ast.Condition:
         """A condition over some of the variables."""
-        kind = self.pick({"one": 6, "or": 3.0, "and": 1.5}) if depth else "one"
+        kind = self.pick({"one": 6, "or": 3.0, "and": 0.8}) if depth else "one"
         if kind == "one":
             return self._atom(variables)
         parts = [self.condition(variables, depth - 1) for _ in range(self.rng.choice((2, 2, 3)))]

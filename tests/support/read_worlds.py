@@ -206,17 +206,18 @@ def _data(entity: Node | Edge) -> dict[str, Any]:
     return {**id, **values}
 
 
-NODE_COUNTS = {"Part": (6, 13), "Bin": (2, 5), "Shelf": (0, 3), "Note": (0, 5)}
-EDGE_COUNTS = {"Needs": (8, 24), "Holds": (4, 12), "Near": (0, 8), "On": (0, 6), "About": (0, 9)}
+NODE_COUNTS = {"Part": (6, 13), "Bin": (2, 5), "Shelf": (2, 3), "Note": (3, 6)}
+EDGE_COUNTS = {"Needs": (8, 24), "Holds": (4, 12), "Near": (3, 9), "On": (3, 7), "About": (4, 10)}
 LABELS = ("p", "q", "R")
 
 
 def random_contents(rng: Random, base: Contents | None = None) -> Contents:
     """A graph, or rows to merge into one: some new, some in the place of others."""
     share = 1.0 if base is None else 0.4
+    absent = rng.choice(("Bin", "Shelf", "Note", "Needs", "Holds", *[""] * 12))
     nodes: list[Node] = []
     for name, (low, high) in NODE_COUNTS.items():
-        count = round(rng.randint(low, high) * share)
+        count = round(rng.randint(low, high) * share) if name != absent else 0
         nodes += [_random_node(rng, catalog().nodes[name]) for _ in range(count)]
     ids: dict[str, list[str]] = {name: [] for name in catalog().nodes}
     for node in (*nodes, *([] if base is None else base.all_nodes())):
@@ -224,7 +225,7 @@ def random_contents(rng: Random, base: Contents | None = None) -> Contents:
     edges: list[Edge] = []
     for name, (low, high) in EDGE_COUNTS.items():
         edge = catalog().edges[name]
-        count = round(rng.randint(low, high) * share)
+        count = round(rng.randint(low, high) * share) if name != absent else 0
         if ids[edge.source] and ids[edge.target]:
             edges += [_random_edge(rng, edge, ids) for _ in range(count)]
     return Contents(nodes, {(edge.type, edge.id): edge for edge in edges}.values())

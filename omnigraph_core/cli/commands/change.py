@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,9 +21,9 @@ from omnigraph_core.cli.options import (
     embed_choice,
 )
 from omnigraph_core.cli.output import count, print_json, print_lines
-from omnigraph_core.cli.params import read_params
+from omnigraph_core.cli.params import ParamsFileOption, ParamsOption, read_params
+from omnigraph_core.cli.query_text import NameOption, problems_in
 from omnigraph_core.cli.target import UriArgument, UriOption, graph_address, open_graph
-from omnigraph_core.errors import CompileError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,16 +32,6 @@ if TYPE_CHECKING:
 
 
 QueryOption = Annotated[Path, typer.Option("--query", help="Query file (.gq).")]
-NameOption = Annotated[
-    str | None, typer.Option("--name", metavar="NAME", help="Which query of the file.")
-]
-ParamsOption = Annotated[
-    str | None, typer.Option("--params", metavar="JSON", help="Parameters, a JSON object.")
-]
-ParamsFileOption = Annotated[
-    Path | None,
-    typer.Option("--params-file", metavar="FILE", help="File that holds the parameters."),
-]
 
 
 def change(
@@ -67,30 +56,21 @@ def change(
     text = read_text(query, what="query file")
     graph = open_graph(address)
     witness = Witness(graph, branch)
-    with interruptible(lambda: witness.outcome("changed")):
-        try:
-            result = graph.mutate(
-                text,
-                values,
-                name=name,
-                branch=branch,
-                embed=how,
-                if_commit=if_commit,
-                idempotency_key=idempotency_key,
-                actor=actor,
-            )
-        except CompileError as refused:
-            raise _in_file(refused, query) from refused
+    with interruptible(lambda: witness.outcome("changed")), problems_in(str(query)):
+        result = graph.mutate(
+            text,
+            values,
+            name=name,
+            branch=branch,
+            embed=how,
+            if_commit=if_commit,
+            idempotency_key=idempotency_key,
+            actor=actor,
+        )
     if as_json:
         print_json(result.to_json())
     else:
         print_lines(_lines(result))
-
-
-def _in_file(refused: CompileError, path: Path) -> CompileError:
-    """The same problems under the name of the file they stand in."""
-    named = [replace(item, file=str(path)) for item in refused.diagnostics]
-    return type(refused)(named, hint=refused.hint)
 
 
 def _lines(result: MutationResult) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""`omnigraph query …`: look at queries without running them."""
+"""`omnigraph query …`: check queries, and show how they are carried out."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from omnigraph_core.cli.commands.explain import explain
 from omnigraph_core.cli.files import read_text
 from omnigraph_core.cli.output import print_json
-from omnigraph_core.ir.compile import compile_one
-from omnigraph_core.ir.explain import explain as explain_ir
 from omnigraph_core.query.lint import LintReport, SchemaSource, lint_queries
 from omnigraph_core.schema.build import compile_schema
 
@@ -49,16 +48,7 @@ def lint(
 app.command("check", help="Another name for `lint`.")(lint)
 
 
-@app.command()
-def explain(
-    schema: SchemaOption,
-    query: QueryOption,
-    name: Annotated[str | None, typer.Option(help="Which query of the file.")] = None,
-) -> None:
-    """Show the steps a query runs as."""
-    text = read_text(query, what="query file")
-    compiled = compile_one(text, _catalog(schema), name, name=str(query))
-    typer.echo(explain_ir(compiled.ir))
+app.command("explain")(explain)
 
 
 def _catalog(schema: Path) -> Catalog:

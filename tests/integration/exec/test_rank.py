@@ -100,7 +100,7 @@ def frame_of(numbers: list[int]) -> Frame:
 def test_the_scores_of_rows_are_those_of_their_texts(runs: Runs) -> None:
     expr = words("nut")
     run = run_of(runs, expr)
-    hits, scores = run.graph.words(runs.dense, "text").bm25("nut")
+    hits, scores = run.graph.words(runs.dense, "text", run.guard.check).bm25("nut")
     by_number = dict(zip(hits.tolist(), scores.tolist(), strict=True))
     numbers = [*range(40), 3, -1, 6, 3]
 

@@ -1,0 +1,1 @@
+"""What reading costs beside other engines and beside plain arrays."""

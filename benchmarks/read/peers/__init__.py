@@ -1,0 +1,1 @@
+"""Other engines, each with the operations it can answer."""

@@ -1,0 +1,119 @@
+"""`omnigraph query explain`: how a query is carried out, and with `--profile` how it was."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from omnigraph_core.cli.files import read_text
+from omnigraph_core.cli.interrupt import interruptible
+from omnigraph_core.cli.limits import MemoryOption, TimeoutOption, read_limits
+from omnigraph_core.cli.options import JsonOption  # noqa: TC001 - typer reads annotations
+from omnigraph_core.cli.output import print_json
+from omnigraph_core.cli.params import ParamsFileOption, ParamsOption, read_params
+from omnigraph_core.cli.query_text import (
+    NameOption,
+    QueryOption,
+    QueryStringOption,
+    problems_in,
+    query_text,
+)
+from omnigraph_core.cli.snapshots import (
+    AtOption,
+    BranchOption,
+    SnapshotOption,
+    TagOption,
+    VersionOption,
+    which_snapshot,
+)
+from omnigraph_core.cli.target import UriArgument, UriOption, graph_address, open_graph
+from omnigraph_core.ir.compile import compile_one
+from omnigraph_core.ir.explain import explain as explain_ir
+from omnigraph_core.schema.build import compile_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from omnigraph_core.cli.query_text import QueryText
+
+SchemaOption = Annotated[
+    Path | None,
+    typer.Option("--schema", metavar="FILE", help="Schema file (.pg), in place of a graph."),
+]
+ProfileOption = Annotated[
+    bool, typer.Option("--profile", help="Run it: show the rows and the time of each step.")
+]
+
+
+def explain(
+    uri: UriArgument = None,
+    uri_option: UriOption = None,
+    schema: SchemaOption = None,
+    query: QueryOption = None,
+    query_string: QueryStringOption = None,
+    name: NameOption = None,
+    profile: ProfileOption = False,
+    params: ParamsOption = None,
+    params_file: ParamsFileOption = None,
+    branch: BranchOption = None,
+    snapshot: SnapshotOption = None,
+    tag: TagOption = None,
+    version: VersionOption = None,
+    at: AtOption = None,
+    timeout: TimeoutOption = None,
+    memory: MemoryOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the steps a query runs as.
+
+    With a graph: how it is carried out there, with the rows each step is expected to make. With a
+    schema alone: what it does.
+    """
+    on_graph = {
+        "--branch": branch, "--snapshot": snapshot, "--tag": tag, "--version": version, "--at": at,
+        "--profile": profile or None, "--json": as_json or None,
+    }  # fmt: skip
+    on_run = {
+        "--params": params, "--params-file": params_file, "--timeout": timeout, "--memory": memory,
+    }  # fmt: skip
+    if schema is not None:
+        _refuse({"a URI": uri or uri_option, **on_graph, **on_run}, "cannot go with --schema")
+        _explain_schema(schema, query_text(query, query_string), name)
+        return
+    if not (uri or uri_option):
+        raise typer.BadParameter("give a graph to explain the query on, or a --schema")
+    if not profile:
+        _refuse(on_run, "goes with --profile only")
+    address = graph_address(uri, uri_option)
+    which = which_snapshot(branch, snapshot, tag, version, at)
+    seconds, byte_count = read_limits(timeout, memory)
+    values = read_params(params, params_file)
+    source = query_text(query, query_string)
+    with interruptible(lambda: "the query was stopped"):
+        graph = open_graph(address)
+        with problems_in(source.name):
+            target = which.target(graph)
+            if profile:
+                report = graph.profile(
+                    target, source.text, name, values, timeout=seconds, memory=byte_count
+                )
+            else:
+                report = graph.explain(target, source.text, name)
+    if as_json:
+        print_json(report.to_json())
+    else:
+        typer.echo(report.text)
+
+
+def _refuse(options: Mapping[str, object], why: str) -> None:
+    for name, value in options.items():
+        if value is not None:
+            raise typer.BadParameter(f"{name} {why}")
+
+
+def _explain_schema(schema: Path, source: QueryText, name: str | None) -> None:
+    catalog = compile_schema(read_text(schema, what="schema file"), str(schema))
+    compiled = compile_one(source.text, catalog, name, name=source.name)
+    typer.echo(explain_ir(compiled.ir))
