@@ -6,8 +6,11 @@ inner row carries the place of the combination it came from; multiplicities stay
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
@@ -20,11 +23,13 @@ from omnigraph_core.exec.traverse import Traversal
 from omnigraph_core.plan.steps import ExpandStep, FilterStep, Making
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from omnigraph_core.exec.context import Run
     from omnigraph_core.exec.scope import Chain, Sink
+    from omnigraph_core.exec.trace import Trace
     from omnigraph_core.plan.steps import AntiJoinStep, OptionalStep, Step
+
+Test: TypeAlias = Callable[[Frame], np.ndarray]
+"""Which rows of a frame the inner side of a join finds anything for."""
 
 PLACE: Final = "#place"
 """The hidden variable of inner rows: which outer combination they came from."""
@@ -49,7 +54,7 @@ class AntiJoinRows:
         self._kept = scope.kept(step.needed)
         self._emit = emit
         self._inner = _Inner(run, step, scope, chain)
-        self._test = _simple_test(run, step.inner, scope)
+        self._test = _simple_test(run, step, scope)
         self._verdicts: np.ndarray | None = None
 
     def __call__(self, frame: Frame) -> bool:
@@ -85,8 +90,8 @@ class AntiJoinRows:
         unknown = distinct_of(numbers[verdicts.take(numbers) == _UNKNOWN])
         if len(unknown):
             columns = {} if variable is None else {variable: unknown}
-            reached = self._reached_from(_start(len(unknown), columns))
-            verdicts[unknown] = np.where(reached, _REACHED, _FREE)
+            found = self._reached_from(_start(len(unknown), columns))
+            verdicts[unknown] = np.where(found, _REACHED, _FREE)
         reached: np.ndarray = verdicts.take(numbers) == _REACHED
         return reached
 
@@ -102,20 +107,32 @@ class AntiJoinRows:
         return reached
 
 
-def _simple_test(
-    run: Run, inner: tuple[Step, ...], scope: Scope
-) -> Callable[[Frame], np.ndarray] | None:
-    """The verdict of an inner side of one step that needs no rows of its own."""
-    if len(inner) != 1:
+def _simple_test(run: Run, step: AntiJoinStep, scope: Scope) -> Test | None:
+    """The verdict of an inner side of one step, which needs no rows of its own."""
+    if len(step.inner) != 1:
         return None
-    match inner[0]:
-        case ExpandStep() as step:
-            traversal = Traversal(run, replace(step, making=Making.EXISTS), scope, lambda _: True)
-            return lambda frame: traversal.matches(frame) > 0
+    inner = step.inner[0]
+    match inner:
+        case ExpandStep():
+            exists = replace(inner, making=Making.EXISTS)
+            test = partial(_has_match, Traversal(run, exists, scope, lambda _: True))
         case FilterStep(op=op):
-            return lambda frame: truth(run, op.condition, frame)
+            test = partial(truth, run, op.condition)
         case _:
             return None
+    return test if run.trace is None else partial(_noting, run.trace, inner, test)
+
+
+def _has_match(traversal: Traversal, frame: Frame) -> np.ndarray:
+    return traversal.matches(frame) > 0
+
+
+def _noting(trace: Trace, step: Step, test: Test, frame: Frame) -> np.ndarray:
+    began = time.perf_counter()
+    reached = test(frame)
+    seconds = time.perf_counter() - began
+    trace.add(step, frame.length, int(np.count_nonzero(reached)), seconds)
+    return reached
 
 
 class OptionalRows:

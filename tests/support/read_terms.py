@@ -104,10 +104,8 @@ class Terms:
 
     def stored(self, var: Var, name: str, type: PropType) -> Value:
         """A value the property has somewhere, or could have."""
-        rows = self.contents.edges if var.is_edge else self.contents.nodes
-        stored = rows[var.type_name]
-        entities = list(stored.values()) if isinstance(stored, dict) else stored
-        found = [e.get(name) for e in entities if e.get(name) is not None]
+        values = [entity.get(name) for entity in self.contents.of(var.type_name)]
+        found = [value for value in values if value is not None]
         if found and self.chance(0.85):
             return self.rng.choice(found)
         return random_value(self.rng, type, name)

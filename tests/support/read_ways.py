@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from omnigraph_core.clock import now_us
 from omnigraph_core.constants import Constant
 from omnigraph_core.engine import reads
 from omnigraph_core.exec import (
@@ -19,7 +18,9 @@ from omnigraph_core.exec import (
     closing,
     collect,
     comparisons,
+    dedupe,
     distinct,
+    ends,
     evaluate,
     expand,
     group,
@@ -31,19 +32,33 @@ from omnigraph_core.exec import (
     run,
     scope,
     select,
+    shrink,
+    tally,
     text_places,
     traverse,
     vectors,
+    walk,
 )
-from omnigraph_core.topology import dense, links, postings, widths
+from omnigraph_core.topology import (
+    adjacency,
+    dense,
+    fuzzy,
+    identity_map,
+    lexicon,
+    links,
+    phrases,
+    pieces,
+    postings,
+    widths,
+    word_index,
+    word_search,
+)
 from omnigraph_core.topology.memory import ByteCache
 from omnigraph_core.values import epoch_milliseconds
 from tests.support.read_worlds import NOW
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-__all__ = ["WAYS", "Way", "now_us"]
 
 PLENTY = 2**28
 NOTHING = 64
@@ -86,7 +101,36 @@ _AS_IF_LARGE: tuple[Patch, ...] = (
     (vectors, "_FEW", 0),
     (vectors, "_FEW_IN_MEMORY", 0),
     (vectors, "_SHARE_IN_MEMORY", 0.0),
+    (identity_map, "_FEW", 0),
+    (identity_map, "_SORTED_FROM", 0),
+    (lexicon, "_FEW", 0),
+    (word_index, "_FEW", 0),
+    (word_index, "_SCANNED", 3),
+    (fuzzy, "_CELLS", 4),
+    (pieces, "_PORTION_BYTES", 10),
+    (tally, "_PORTION", 3),
+    (dedupe, "_PACKED_BITS", 1),
+    (group, "_KEY_BITS", 1),
+    (adjacency, "_KEY_BITS", 1),
 )
+
+
+def _shares(number: int) -> tuple[Patch, ...]:
+    """What counts as few of many: with 0 nearly everything does, with many nothing."""
+    return (
+        (walk, "_FEW_SHARE", number),
+        (ends, "_WHOLE_SHARE", number),
+        (traverse, "_TALLY_SHARE", number),
+        (shrink, "_MERGE_SHARE", number),
+        (reach, "_DENSE_SHARE", number),
+        (closing, "_TABLE_SHARE", number),
+        (select, "_FEW_SHARE", number),
+        (word_search, "_SPARSE", number),
+        (word_index, "_RARE", number),
+        (phrases, "_FEW", number),
+    )
+
+
 _UNKEPT: tuple[Patch, ...] = (
     (dense, "_SMALL", 0),
     (dense, "_FEW", 0),
@@ -127,7 +171,8 @@ class Way:
 WAYS = (
     Way("usual"),
     Way("portions", _PORTIONS),
-    Way("as if large", (*_PORTIONS, *_AS_IF_LARGE)),
+    Way("as if large", (*_PORTIONS, *_AS_IF_LARGE, *_shares(0))),
+    Way("as if many", _shares(10**6)),
     Way("unkept", _UNKEPT, NOTHING),
     Way("hardly kept", _UNKEPT, HARDLY_ANYTHING),
     Way("files", _FILES, is_forgetful=True),

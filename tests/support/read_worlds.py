@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -173,11 +173,15 @@ class Contents(OracleGraph):
     def all_edges(self) -> list[Edge]:
         return [edge for edges in self.edges.values() for edge in edges]
 
-    def merged(self, other: Contents) -> Contents:
-        """With the other's rows in the place of those that have their ids."""
-        nodes = {(node.type, node.id): node for node in (*self.all_nodes(), *other.all_nodes())}
-        edges = {(edge.type, edge.id): edge for edge in (*self.all_edges(), *other.all_edges())}
-        return Contents(nodes.values(), edges.values())
+    def of(self, type_name: str) -> list[Node] | list[Edge]:
+        is_node = type_name in self.nodes
+        return list(self.nodes[type_name].values()) if is_node else self.edges[type_name]
+
+    def replaced(self, entities: Iterable[Node | Edge]) -> Contents:
+        """With these rows in the place of those that have their ids."""
+        known = {(e.type, e.id): e for e in (*self.all_nodes(), *self.all_edges(), *entities)}
+        nodes = [entity for entity in known.values() if isinstance(entity, Node)]
+        return Contents(nodes, [entity for entity in known.values() if isinstance(entity, Edge)])
 
     def without(self, type_name: str, ids: Iterable[str]) -> Contents:
         """Without these rows, and without the edges of nodes among them."""
@@ -293,14 +297,13 @@ class World:
         past: list[State] = []
         for name, change in self._steps():
             contents = change(contents)
-            past.append(State(f"before {name}", self.graph.snapshot(), contents))
+            past.append(State(f"as it was after {name}", self.graph.snapshot(), contents))
             yield State(name, "main", contents)
         self.graph.branch_create("draft", source="main")
         on_branch = self._deleted(self._extended(contents, "draft"), "draft")
         yield State("branch", "draft", on_branch)
         yield State("beside a branch", "main", contents)
-        for state in past[:-1]:
-            yield State(f"as it was after {state.name.removeprefix('before ')}", *_read(state))
+        yield from past[:-1]
 
     def _steps(self) -> tuple[tuple[str, Callable[[Contents], Contents]], ...]:
         return (
@@ -308,7 +311,9 @@ class World:
             ("indexes", self._indexed),
             ("more rows", lambda contents: self._extended(contents, "main")),
             ("deletions", lambda contents: self._deleted(contents, "main")),
+            ("updates", self._updated),
             ("compaction", self._compacted),
+            ("replacement", self._replaced),
         )
 
     def _loaded(self, contents: Contents) -> Contents:
@@ -323,26 +328,51 @@ class World:
     def _extended(self, contents: Contents, branch: str) -> Contents:
         added = random_contents(self.rng, contents)
         self.graph.load(added.jsonl(), branch=branch, mode="merge")
-        return contents.merged(added)
+        return contents.replaced((*added.all_nodes(), *added.all_edges()))
 
     def _deleted(self, contents: Contents, branch: str) -> Contents:
         for type_name in ("Part", "Needs", self.rng.choice(("Bin", "Note", "Holds"))):
-            is_node = type_name in contents.nodes
-            stored = contents.nodes[type_name].values() if is_node else contents.edges[type_name]
-            ids = [entity.id for entity in stored if self.rng.random() < 0.12]
+            ids = [entity.id for entity in contents.of(type_name) if self.rng.random() < 0.12]
             if ids:
                 query = f"query q($ids: [String]) {{ delete {type_name} where id in $ids }}"
                 self.graph.mutate(query, {"ids": ids}, branch=branch)
                 contents = contents.without(type_name, ids)
         return contents
 
+    def _updated(self, contents: Contents) -> Contents:
+        """Some values of some parts and edges are others."""
+        for type_name, name in (("Part", "small"), ("Part", "body"), ("Needs", "amount")):
+            type = _type_of(type_name).properties[name].type
+            stored = contents.of(type_name)
+            chosen = [entity for entity in stored if self.rng.random() < 0.3]
+            value = random_value(self.rng, type, name) if self.rng.random() < 0.7 else None
+            query = f"""query q($ids: [String], $value: {type.scalar}?) {{
+              update {type_name} set {{ {name}: $value }} where id in $ids
+            }}"""
+            given = {"ids": [entity.id for entity in chosen], "value": to_json(value)}
+            self.graph.mutate(query, given)
+            contents = contents.replaced(
+                replace(entity, properties={**entity.properties, name: value}) for entity in chosen
+            )
+        return contents
+
+    def _replaced(self, contents: Contents) -> Contents:
+        """All edges of a type are others."""
+        added = random_contents(self.rng, contents).edges["Near"]
+        added = [edge for edge in added if {edge.src, edge.dst} <= set(contents.nodes["Bin"])]
+        if not added:
+            return contents
+        self.graph.load(Contents((), added).jsonl(), mode="overwrite")
+        others = [edge for edge in contents.all_edges() if edge.type != "Near"]
+        return Contents(contents.all_nodes(), [*others, *added])
+
     def _compacted(self, contents: Contents) -> Contents:
         self.graph.optimize()
         return contents
 
 
-def _read(state: State) -> tuple[str | Snapshot, Contents]:
-    return state.target, state.contents
+def _type_of(name: str) -> NodeType | EdgeType:
+    return catalog().nodes[name] if name in catalog().nodes else catalog().edges[name]
 
 
 def shown_contents(contents: Contents) -> str:

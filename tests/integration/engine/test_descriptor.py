@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,7 +31,9 @@ from tests.support.sample_rows import fill, sample_params
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from omnigraph_core.exec.result import QueryResult
     from omnigraph_core.ir.compile import CompiledQuery
+    from omnigraph_core.manifest.snapshot import Snapshot
     from omnigraph_core.schema.catalog import Catalog
 
 FIXTURES = Path(__file__).parent.parent.parent / "fixtures"
@@ -39,8 +43,8 @@ EXAMPLE = Path(__file__).parent.parent.parent.parent / "examples" / "maintenance
 def _texts() -> Iterator[tuple[str, str]]:
     """Schemas, and query texts that may fit them."""
     for path in sorted((FIXTURES / "queries").glob("*.gq")):
-        schema = FIXTURES / "schemas" / f"{path.stem}.pg"
-        yield schema.read_text(), path.read_text()
+        declared = FIXTURES / "schemas" / f"{path.stem}.pg"
+        yield declared.read_text(), path.read_text()
     yield (EXAMPLE / "schema.pg").read_text(), (EXAMPLE / "queries.gq").read_text()
     for case in load_cases("conformance"):
         yield PEOPLE.read_text(), case.sections[1]
@@ -53,7 +57,22 @@ def _texts() -> Iterator[tuple[str, str]]:
             yield schema, case.sections[1]
 
 
-def _reads(text: str, catalog: Catalog) -> Iterator[tuple[str, CompiledQuery]]:
+@dataclass(frozen=True)
+class Read:
+    text: str
+    name: str
+    compiled: CompiledQuery
+
+    def run(self, og: Omnigraph, target: str | Snapshot, *, is_null: bool = False) -> QueryResult:
+        params = sample_params(self.compiled.checked.params, is_null=is_null)
+        return og.query(target, self.text, self.name, params)
+
+
+def _reads(texts: list[str], catalog: Catalog) -> list[Read]:
+    return [read for text in texts for read in _compiled(text, catalog)]
+
+
+def _compiled(text: str, catalog: Catalog) -> Iterator[Read]:
     try:
         names = [query.name for query in parse_queries(text).queries]
     except CompileError:
@@ -64,7 +83,7 @@ def _reads(text: str, catalog: Catalog) -> Iterator[tuple[str, CompiledQuery]]:
         except CompileError:
             continue
         if isinstance(compiled.ir, QueryIR):
-            yield name, compiled
+            yield Read(text, name, compiled)
 
 
 def _by_schema() -> dict[str, list[str]]:
@@ -88,31 +107,39 @@ def test_results_are_as_described(schema: str, texts: list[str], tmp_path: Path)
     og = Omnigraph.init(str(tmp_path / "graph"), schema)
     empty = og.snapshot()
     fill(og, catalog)
-    for snapshot in (empty, og.snapshot()):
-        for text in texts:
-            for name, compiled in _reads(text, catalog):
-                for is_null in (False, True):
-                    params = sample_params(compiled.checked.params, is_null=is_null)
-                    result = og.query(snapshot, text, name, params)
-                    assert result.columns == compiled.columns
-                    assert_described(result.table, result_schema(compiled.columns, catalog))
-                    assert len(json.loads(result.to_json())) == result.num_rows
+    reads = _reads(texts, catalog)
+    for snapshot, is_null in product((empty, og.snapshot()), (False, True)):
+        for read in reads:
+            result = read.run(og, snapshot, is_null=is_null)
+            assert result.columns == read.compiled.columns
+            assert_described(result.table, result_schema(result.columns, catalog))
+            assert len(json.loads(result.to_json())) == result.num_rows
 
 
 def test_there_are_results_to_compare(tmp_path: Path) -> None:
     """The rows that are made answer most queries, so that columns have something in them."""
-    answered = asked = 0
-    for number, (schema, texts) in enumerate(SUBJECTS[:12]):
+    found: list[int] = []
+    for number, (schema, texts) in enumerate(SUBJECTS[:6]):
         catalog = compile_schema(schema)
         og = Omnigraph.init(str(tmp_path / str(number)), schema)
         fill(og, catalog)
-        for text in texts:
-            for name, compiled in _reads(text, catalog):
-                params = sample_params(compiled.checked.params, is_null=False)
-                asked += 1
-                answered += og.query("main", text, name, params).num_rows > 0
-    assert asked > 200
-    assert answered > asked // 2
+        found += [read.run(og, "main").num_rows for read in _reads(texts, catalog)]
+    assert len(found) > 200
+    assert sum(map(bool, found)) > len(found) // 2
+
+
+def test_a_vector_that_is_still_to_be_made_is_null(tmp_path: Path) -> None:
+    """Though it is declared without null: it was left pending."""
+    schema = 'node Note { text: String @key  v: Vector(2) @embed("text") }'
+    og = Omnigraph.init(str(tmp_path / "graph"), schema)
+    og.load(b'{"type": "Note", "data": {"text": "a", "v": [1, 0]}}\n')
+    og.load(b'{"type": "Note", "data": {"text": "b"}}\n', embed="off")
+    asked = "query q() { match { $n: Note } return { $n.text, $n.v } order { $n.text } }"
+    result = og.query("main", asked)
+    assert_described(result.table, result_schema(result.columns, compile_schema(schema)))
+    assert [row["n.v"] for row in result.to_pylist()] == [[1.0, 0.0], None]
+    counted = "query q() { match { $n: Note } return { count($n) as all, count($n.v) as made } }"
+    assert og.query("main", counted).to_pylist() == [{"all": 2, "made": 1}]
 
 
 def assert_described(table: pa.Table, schema: pa.Schema) -> None:

@@ -1,0 +1,78 @@
+"""`omnigraph index …` as a process."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.integration.cli.process import omnigraph
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from omnigraph_core.engine.omnigraph import Omnigraph
+
+
+def test_what_is_missing_is_built_once(folder: Path, full: Omnigraph) -> None:
+    before = omnigraph("index", "status", "stock", folder=folder)
+    assert (before.returncode, before.stderr) == (0, "")
+    assert before.stdout.splitlines()[-2:] == [
+        "node:Part id BTREE pending 0 of 2 rows",
+        "node:Part sku INVERTED pending 0 of 2 rows",
+    ]
+    done = omnigraph("index", "ensure", "stock", "--as", "ada", folder=folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0] == f"built {len(lines) - 1} indexes of stock branch main"
+    assert "node:Bin code INVERTED complete 1 of 1 row" in lines
+    commit = full.snapshot().commit
+    assert (commit.operation, commit.actor_id) == ("ensure_indices", "ada")
+
+    again = omnigraph("index", "ensure", "--uri", "stock", folder=folder)
+    assert again.stdout == "built 0 indexes of stock branch main\n"
+    assert full.snapshot().commit == commit
+    status = omnigraph("index", "status", "stock", folder=folder)
+    assert status.stdout.splitlines() == lines[1:]
+
+
+def test_documents(folder: Path, full: Omnigraph) -> None:
+    full.ensure_indices()
+    full.branch_create("review")
+    full.load(b'{"type":"Bin","data":{"code":"B2"}}', mode="merge", branch="review")
+    done = omnigraph("index", "status", "stock", "--branch", "review", "--json", folder=folder)
+    document = json.loads(done.stdout)
+    assert document == {
+        "uri": "stock",
+        "branch": "review",
+        "indexes": [report.to_json() for report in full.index_status("review")],
+    }
+    states = {(item["table_key"], item["column"]): item for item in document["indexes"]}
+    assert states["node:Bin", "code"]["state"] == "partial"
+    assert states["node:Part", "sku"]["is_inherited"]
+
+    lines = omnigraph("index", "status", "stock", "--branch", "review", folder=folder).stdout
+    assert "node:Bin code INVERTED partial 1 of 2 rows\n" in lines
+    assert "node:Part sku INVERTED complete inherited 2 of 2 rows\n" in lines
+
+    done = omnigraph("index", "ensure", "stock", "--branch", "review", "--json", folder=folder)
+    built = [item for item in json.loads(done.stdout)["indexes"] if item["is_built"]]
+    assert {item["table_key"] for item in built} == {"node:Bin"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "text"),
+    [
+        (["ensure"], 2, "URI must be provided"),
+        (["status", "stock", "--uri", "stock"], 2, "not both"),
+        (["mend", "stock"], 2, "No such command"),
+        (["ensure", "stock", "--branch", "none"], 1, "none"),
+        (["status", "stock", "--branch", "none"], 1, "none"),
+        (["status", "nowhere"], 1, "nowhere"),
+    ],
+)
+def test_mistakes(folder: Path, arguments: list[str], code: int, text: str) -> None:
+    done = omnigraph("index", *arguments, folder=folder)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert text in done.stderr

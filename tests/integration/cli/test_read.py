@@ -1,0 +1,271 @@
+"""`omnigraph read` as a process: which query, which snapshot, which form, and what stops it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from omnigraph_core.history.snapshots import ReadTarget
+from tests.integration.cli.process import ENVIRONMENT, OMNIGRAPH, omnigraph
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from omnigraph_core.engine.omnigraph import Omnigraph
+
+QUERIES = """
+query parts($least: F64?) {
+  match { $p: Part }
+  return { $p.sku, $p.name, $p.price }
+  order { $p.sku }
+}
+query held_in($code: String) {
+  match { $b: Bin { code: $code }  $b $h:holds $p }
+  return { $p.sku as sku, $h.count as n }
+}
+query remove() { delete Part where sku = "M8" }
+"""
+BINS = "query bins() { match { $b: Bin } return { $b.code } order { $b.code } }"
+ENDLESS = """
+query endless() {
+  match { $a: Part  $b: Part  $c: Part  $a.price < $b.price  $b.price < $c.price }
+  return { count($a) as n }
+}
+"""
+
+
+@pytest.fixture
+def stock(folder: Path, full: Omnigraph) -> Omnigraph:
+    """The graph with the stock in it, and `queries.gq` beside it."""
+    (folder / "queries.gq").write_text(QUERIES)
+    return full
+
+
+def codes(done: subprocess.CompletedProcess[str]) -> list[str]:
+    """The bins that a read printed as CSV."""
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.splitlines()[1:]
+
+
+def test_a_table_is_printed(folder: Path, stock: Omnigraph) -> None:
+    done = omnigraph("read", "stock", "--query", "queries.gq", "--name", "parts", folder=folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == (
+        "2 rows from branch main via parts\n"
+        "p.sku | p.name | p.price\n"
+        "------+--------+--------\n"
+        "M10   | Mutter | null   \n"
+        "M8    | bolt   | 0.1    \n"
+    )
+
+
+def test_json_is_one_document(folder: Path, stock: Omnigraph) -> None:
+    arguments = ("--name", "held_in", "--params", '{"code": "A1"}')
+    expected = {
+        "query_name": "held_in",
+        "target": {"branch": "main", "snapshot": None},
+        "commit_id": stock.head_commit_id_for_branch(),
+        "row_count": 1,
+        "columns": ["sku", "n"],
+        "rows": [{"sku": "M8", "n": 40}],
+    }
+    for form in (["--json"], ["--format", "json"], ["--json", "--format", "json"]):
+        done = omnigraph(
+            "read", "--uri", "stock", "--query", "queries.gq", *arguments, *form, folder=folder
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        assert json.loads(done.stdout) == expected
+
+
+@pytest.mark.parametrize(
+    ("form", "first"),
+    [
+        ("kv", "1 rows from branch main via held_in"),
+        ("csv", "sku,n"),
+        ("jsonl", '{"kind":"metadata","query_name":"held_in","target":'),
+    ],
+)
+def test_other_forms(folder: Path, stock: Omnigraph, form: str, first: str) -> None:
+    (folder / "params.json").write_text('{"code": "A1"}')
+    done = omnigraph(
+        "read", "stock", "--query", "queries.gq", "--name", "held_in",
+        "--params-file", "params.json", "--format", form, folder=folder,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(first)
+    assert "M8" in done.stdout
+
+
+def test_every_way_to_name_a_snapshot(folder: Path, stock: Omnigraph) -> None:
+    loaded = stock.snapshot()
+    stock.tag_create("first", ReadTarget(snapshot_id=loaded.commit.graph_commit_id))
+    before = loaded.commit.created_at / 1_000_000
+    stock.branch_create("review")
+    stock.load(b'{"type":"Bin","data":{"code":"B2"}}', mode="merge")
+    stock.load(b'{"type":"Bin","data":{"code":"C3"}}', mode="merge", branch="review")
+
+    def bins(*arguments: object) -> list[str]:
+        done = omnigraph("read", "stock", "-e", BINS, "--format", "csv", *arguments, folder=folder)
+        return codes(done)
+
+    assert bins() == bins("--branch", "main") == ["A1", "B2"]
+    assert bins("--branch", "review") == ["A1", "C3"]
+    assert bins("--snapshot", loaded.commit.graph_commit_id) == ["A1"]
+    assert bins("--tag", "first") == ["A1"]
+    assert bins("--version", loaded.manifest_version) == ["A1"]
+    assert bins("--version", "1") == []
+    assert bins("--branch", "review", "--version", "2") == ["A1", "C3"]
+    moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(before))
+    assert bins("--at", f"{moment}.{round(before % 1 * 1_000_000):06}Z") == ["A1"]
+
+
+def test_a_snapshot_is_told_by_its_commit(folder: Path, stock: Omnigraph) -> None:
+    commit_id = stock.head_commit_id_for_branch()
+    for which in (["--snapshot", commit_id], ["--version", "2"]):
+        done = omnigraph("read", "stock", "-e", BINS, *which, folder=folder)
+        assert done.stdout.startswith(f"1 rows from snapshot {commit_id} via bins\n")
+        done = omnigraph("read", "stock", "-e", BINS, *which, "--json", folder=folder)
+        document = json.loads(done.stdout)
+        assert document["target"] == {"branch": None, "snapshot": commit_id}
+        assert document["commit_id"] == commit_id
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "text"),
+    [
+        (["stock"], 2, "--query-string"),
+        (["stock", "--query", "queries.gq", "-e", BINS], 2, "--query-string"),
+        (["--query", "queries.gq"], 2, "URI must be provided"),
+        (["stock", "-e", BINS, "--branch", "main", "--snapshot", "x"], 2, "exclude each other"),
+        (["stock", "-e", BINS, "--tag", "x", "--version", "1"], 2, "--tag and --version exclude"),
+        (["stock", "-e", BINS, "--at", "yesterday"], 2, "--at 'yesterday'"),
+        (["stock", "-e", BINS, "--json", "--format", "csv"], 2, "--json and --format csv"),
+        (["stock", "-e", BINS, "--format", "xml"], 2, "'xml' is not one of"),
+        (["stock", "-e", BINS, "--timeout", "0"], 2, "--timeout '0'"),
+        (["stock", "-e", BINS, "--memory", "lots"], 2, "--memory 'lots'"),
+        (["stock", "-e", BINS, "--params", "{}", "--params-file", "p"], 2, "exclude each other"),
+        (["stock", "--query", "none.gq"], 1, "cannot read query file none.gq"),
+        (["stock", "--query", "queries.gq"], 1, "parts, held_in, remove"),
+        (["stock", "--query", "queries.gq", "--name", "part"], 1, "did you mean `parts`?"),
+        (["stock", "--query", "queries.gq", "--name", "remove"], 1, "run it as a mutation"),
+        (["stock", "--query", "queries.gq", "--name", "held_in"], 1, "param 'code': missing"),
+        (["stock", "-e", BINS.replace("$b.code", "$b.kode")], 1, "query string:1:44: error T6"),
+        (["stock", "-e", BINS, "--branch", "none"], 1, "none"),
+        (["stock", "-e", BINS, "--snapshot", "none"], 1, "none"),
+        (["stock", "-e", BINS, "--tag", "none"], 1, "none"),
+        (["stock", "-e", BINS, "--version", "99"], 1, "99"),
+        (["stock", "-e", BINS, "--at", "1999-01-01"], 1, "1999-01-01"),
+        (["nowhere", "-e", BINS], 1, "nowhere"),
+    ],
+)
+def test_mistakes(
+    folder: Path, stock: Omnigraph, arguments: list[str], code: int, text: str
+) -> None:
+    done = omnigraph("read", *arguments, folder=folder)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert text in done.stderr
+
+
+def test_a_problem_is_reported_under_the_name_of_the_file(folder: Path, stock: Omnigraph) -> None:
+    (folder / "bad.gq").write_text(BINS.replace("$b.code", "$b.kode"))
+    done = omnigraph("read", "stock", "--query", "bad.gq", folder=folder)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("error: ")
+    assert "bad.gq:1:44: error T6: unknown property `kode` on `Bin`" in done.stderr
+
+
+@pytest.fixture
+def endless(folder: Path, stock: Omnigraph) -> Iterator[list[str]]:
+    """A command that would run for hours."""
+    lines = (f'{{"type":"Part","data":{{"sku":"{n}","price":{n}}}}}\n' for n in range(6_000))
+    stock.load("".join(lines).encode(), mode="merge", embed="off")
+    yield ["read", "stock", "-e", ENDLESS]
+
+
+def test_a_query_stops_at_its_limits(folder: Path, endless: list[str]) -> None:
+    done = omnigraph(*endless, "--timeout", "0.5", folder=folder)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "0.5" in done.stderr
+    done = omnigraph(*endless, "--memory", "1K", folder=folder)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "1,024" in done.stderr or "1024" in done.stderr
+
+
+def test_ctrl_c_stops_a_query(folder: Path, endless: list[str]) -> None:
+    process = subprocess.Popen(
+        [OMNIGRAPH, *endless],
+        cwd=folder,
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    # What comes before the query takes a second of work or two.
+    while process.poll() is None and cpu_seconds(process.pid) < 5:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate()
+    assert (process.returncode, output) == (130, "")
+    assert errors == "interrupted: the query was stopped\n"
+
+
+def cpu_seconds(pid: int) -> float:
+    with open(f"/proc/{pid}/stat") as file:
+        fields = file.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_ctrl_c_stops_the_output(folder: Path, stock: Omnigraph) -> None:
+    fill_bins(stock)
+    process = subprocess.Popen(
+        [OMNIGRAPH, "read", "stock", "-e", BINS, "--format", "csv"],
+        cwd=folder,
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "b.code\n"
+    process.send_signal(signal.SIGINT)  # it waits: the pipe is full, and nobody reads on
+    _, errors = process.communicate()
+    assert process.returncode == 130
+    assert errors == "interrupted: the output is not complete\n"
+
+
+@pytest.mark.parametrize("form", ["table", "kv", "csv", "jsonl", "json"])
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ('ulimit -f 64; "$@" > full', "error: cannot write the output: File too large\n"),
+        ('"$@" | true', ""),
+        ('"$@" >&-', "error: cannot write the output: it is closed\n"),
+    ],
+)
+def test_output_that_cannot_be_written(
+    folder: Path, stock: Omnigraph, form: str, command: str, message: str
+) -> None:
+    fill_bins(stock)
+    done = subprocess.run(
+        ["bash", "-c", command, "bash", OMNIGRAPH, "read", "stock", "-e", BINS, "--format", form],
+        cwd=folder,
+        env=ENVIRONMENT | {"PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("", message)
+    assert done.returncode == (1 if message else 0)
+
+
+def fill_bins(graph: Omnigraph) -> None:
+    """More than a pipe can hold."""
+    lines = (f'{{"type":"Bin","data":{{"code":"{n:0200}"}}}}\n' for n in range(2_000))
+    graph.load("".join(lines).encode(), mode="merge")
