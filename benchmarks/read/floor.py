@@ -6,7 +6,6 @@ costs to get there is not counted: an engine with warm caches has the same.
 
 from __future__ import annotations
 
-
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from benchmarks.read.data import matrix
+from benchmarks.read.operations import OPERATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,12 +34,14 @@ class Floor:
         self._links = _Links(graph, self._people.numbers, self._count)
         self._words = _Words(graph.people["bio"].to_pylist())
         self._stamp = np.zeros(self._count, np.int32)
-        self._round = 0
 
     @property
     def asks(self) -> Mapping[str, Ask]:
-        names = [name for name in dir(self) if not name.startswith("_")]
-        return {name: getattr(self, name) for name in names if name not in ("asks", "rows")}
+        return {
+            operation.name: getattr(self, operation.name)
+            for operation in OPERATIONS
+            if hasattr(self, operation.name)
+        }
 
     def rows(self, answer: Any) -> Rows:
         columns = [
@@ -79,11 +81,15 @@ class Floor:
         return self._hops(case, 3)
 
     def hop_2_counts(self, case: Case) -> Any:
-        counts = [
-            len(self._distinct(self._links.after(self._links.of(number))))
-            for number in self._numbers(case.many).tolist()
-        ]
-        return pa.array(case.many), counts
+        starts = self._numbers(case.many)
+        friends, first = self._links.after(starts), self._links.degrees.take(starts)
+        owners = np.repeat(np.arange(len(starts)), first)
+        owners = np.repeat(owners, self._links.degrees.take(friends))
+        pairs = np.sort(owners * self._count + self._links.after(friends))
+        is_new = np.concatenate(([True], pairs[1:] != pairs[:-1]))
+        counts = np.bincount(pairs[is_new] // self._count, minlength=len(starts))
+        found = np.flatnonzero(counts)
+        return pa.array(case.many).take(pa.array(found)), counts.take(found)
 
     def reachable(self, case: Case) -> Any:
         start = self._people.numbers[case.start]
@@ -117,9 +123,14 @@ class Floor:
     def vector_exact(self, case: Case) -> Any:
         return (self._people.codes.take(pa.array(self._nearest(case, None, 10))),)
 
+    def vector_index(self, case: Case) -> Any:
+        return self.vector_exact(case)
+
     def vector_hop_2(self, case: Case) -> Any:
         reached = self._links.after(self._links.of(self._people.numbers[case.start]))
-        return (self._people.codes.take(pa.array(self._nearest(case, self._distinct(reached), 10))),)
+        return (
+            self._people.codes.take(pa.array(self._nearest(case, self._distinct(reached), 10))),
+        )
 
     def bm25_top(self, case: Case) -> Any:
         return (self._people.codes.take(pa.array(self._best_texts(case)[:10])),)
@@ -132,6 +143,36 @@ class Floor:
         best = sorted(fused, key=fused.__getitem__, reverse=True)[:10]
         return (self._people.codes.take(pa.array(best)),)
 
+    # What answers are judged by; not timed.
+
+    def names_within(self, case: Case, hops: int) -> set[str]:
+        return set(self._people.names.take(pa.array(self.reached(case, hops))).to_pylist())
+
+    def similarity(self, case: Case) -> dict[str, float]:
+        vector = np.asarray(case.vector, np.float64)
+        scores = self._people.units @ (vector / np.linalg.norm(vector))
+        return dict(zip(self._people.codes.to_pylist(), scores.tolist(), strict=True))
+
+    def relevance(self, case: Case) -> dict[str, float]:
+        texts, scores = self._words.scores(case.words)
+        codes = self._people.codes.take(pa.array(texts)).to_pylist()
+        return dict(zip(codes, scores.tolist(), strict=True))
+
+    def fused(self, case: Case) -> dict[str, float]:
+        """Reciprocal ranks of the ten nearest and of all texts with a hit."""
+        codes = self._people.codes
+        scores: dict[str, float] = {}
+        for arm in (self._nearest(case, None, 10), self._best_texts(case)):
+            for rank, code in enumerate(codes.take(pa.array(arm)).to_pylist(), 1):
+                scores[code] = scores.get(code, 0.0) + 1 / (60 + rank)
+        return scores
+
+    def reached(self, case: Case, hops: int) -> np.ndarray:
+        front = np.array([self._people.numbers[case.start]])
+        for _ in range(hops):
+            front = self._distinct(self._links.after(front))
+        return front
+
     def _numbers(self, codes: tuple[str, ...]) -> np.ndarray:
         return np.array([self._people.numbers[code] for code in codes])
 
@@ -140,10 +181,7 @@ class Floor:
         return np.flatnonzero(wanted & (self._people.ages > case.age))
 
     def _hops(self, case: Case, count: int) -> Any:
-        front = np.array([self._people.numbers[case.start]])
-        for _ in range(count):
-            front = self._distinct(self._links.after(front))
-        return (self._people.names.take(pa.array(front[:100])),)
+        return (self._people.names.take(pa.array(self.reached(case, count)[:100])),)
 
     def _distinct(self, numbers: np.ndarray) -> np.ndarray:
         """Each once: the last to write its place in the stamps stays."""
@@ -165,12 +203,6 @@ class Floor:
     def _best_texts(self, case: Case) -> np.ndarray:
         numbers, scores = self._words.scores(case.words)
         return numbers[np.argsort(-scores, kind="stable")]
-
-    def text_scores(self, words: str) -> dict[str, float]:
-        """To judge answers with; not an operation."""
-        numbers, scores = self._words.scores(words)
-        codes = self._people.codes.take(pa.array(numbers)).to_pylist()
-        return dict(zip(codes, scores.tolist(), strict=True))
 
 
 class _People:

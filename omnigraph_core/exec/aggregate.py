@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from omnigraph_core.errors import DataError
 from omnigraph_core.exec.frame import Frame, concat
-from omnigraph_core.exec.group import Groups, group_rows
+from omnigraph_core.exec.group import MERGE_BYTES, Groups, group_rows
 from omnigraph_core.exec.ordinals import is_kept, plain_numbers, property_ordinals
 from omnigraph_core.exec.project import Rows
 from omnigraph_core.exec.scalars import arrow_column
@@ -133,6 +133,8 @@ class Grouping:
     def _merge(self) -> None:
         if len(self._waiting) == 1:
             return
+        length = sum(partial.frame.length for partial in self._waiting)
+        self._run.guard.expect(self._held + MERGE_BYTES * length, _CLAUSE)
         frame = concat([partial.frame for partial in self._waiting])
         groups = group_rows(self._run, Rows(frame), self._keys)
         columns = zip(*(partial.tallies for partial in self._waiting), strict=True)

@@ -327,7 +327,12 @@ class _Held:
 
     def frame(self) -> Frame | None:
         """The rows; None if there are none."""
-        return concat(self._frames) if self._length else None
+        if not self._length:
+            return None
+        if len(self._frames) > 1:
+            self._run.guard.expect(self._held, _CLAUSE)
+            self._frames = [concat(self._frames)]
+        return self._frames[0]
 
     def _hold(self, frame: Frame) -> None:
         self._run.guard.hold(frame.nbytes, _CLAUSE)

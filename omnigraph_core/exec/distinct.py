@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from omnigraph_core.exec.frame import concat
-from omnigraph_core.exec.group import distinct_places
+from omnigraph_core.exec.group import MERGE_BYTES, distinct_places
 from omnigraph_core.exec.project import Rows
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ class DistinctFrames:
     def _merge(self) -> None:
         if len(self._waiting) == 1:
             return
+        self._run.guard.expect(self._held + MERGE_BYTES * self._length, self._clause)
         merged = self._without_repeats(concat(self._waiting))
         self._run.guard.release(self._held)
         self._waiting, self._held = [], 0

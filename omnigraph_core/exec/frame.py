@@ -7,12 +7,17 @@ makes. Properties are not here: they are fetched by number, late and once.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from omnigraph_core.errors import DataError
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
+
+_SURELY_FITS: Final = 2.0**62
+"""Below it a product of two counts fits 64 bits, however it is rounded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +61,27 @@ class Frame:
         return Frame(self.length, numbers, self.weights)
 
     def weighted(self, factors: np.ndarray) -> Frame:
-        """The same rows, each counting so many times more."""
-        weights = factors if self.weights is None else self.weights * factors
-        return Frame(self.length, self.numbers, weights.astype(np.int64, copy=False))
+        """The same rows, each counting so many times more.
+
+        Raises:
+            DataError: a row would count more often than 64 bits can say.
+        """
+        factors = factors.astype(np.int64, copy=False)
+        if self.weights is None:
+            return Frame(self.length, self.numbers, factors)
+        if self.length and float(self.weights.max()) * float(factors.max()) >= _SURELY_FITS:
+            _check_products(self.weights, factors)
+        return Frame(self.length, self.numbers, self.weights * factors)
+
+
+def _check_products(weights: np.ndarray, factors: np.ndarray) -> None:
+    large = np.flatnonzero(weights.astype(np.float64) * factors >= _SURELY_FITS)
+    for weight, factor in zip(weights[large].tolist(), factors[large].tolist(), strict=True):
+        if weight * factor >= 2**63:
+            raise DataError(
+                "one row stands for more matches than 64 bits can count",
+                hint="count what is distinct, or match less",
+            )
 
 
 START = Frame(1)

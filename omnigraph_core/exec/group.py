@@ -26,6 +26,8 @@ _SPACE_PER_ROW: Final = 4
 _KEY_BITS: Final = 63
 _ROWS_PER_CODE: Final = 16
 _GROWTH: Final = 8
+MERGE_BYTES: Final = 40
+"""What telling rows apart takes per row, about: codes, packed keys, places."""
 
 
 @dataclass(frozen=True, slots=True)

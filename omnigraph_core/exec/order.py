@@ -31,6 +31,11 @@ _FEW: Final = 512
 _BLOCKS: Final = 64
 _KEY_BITS: Final = 63
 _SIGN: Final = np.uint64(1 << 63)
+_CLAUSE: Final = "order"
+_SEARCH_BYTES: Final = 24
+"""What the search for the first rows takes per row, about: places, ordinals, a copy of those."""
+_SORT_BYTES: Final = 56
+"""The same for sorting: places, runs of equal rows and packed keys, and what is made of them."""
 _ID: Final = STRING.nullable()
 
 
@@ -88,11 +93,17 @@ def _id_of(variable: str) -> PropertyValue:
 
 
 def best_rows(run: Run, rows: Rows, keys: Sequence[SortKey], count: int | None) -> Rows:
-    """The rows in order, the first `count` of them."""
+    """The rows in order, the first `count` of them.
+
+    Raises:
+        BudgetExceeded: there are too many rows to sort.
+    """
     if count is not None and count < rows.length:
+        run.guard.expect(rows.length * _SEARCH_BYTES, _CLAUSE)
         shortlist = _shortlist(run, rows, keys, count)
         if len(shortlist) < rows.length:
             rows = rows.take(shortlist)
+    run.guard.expect(rows.length * _SORT_BYTES, _CLAUSE)
     return rows.take(sorted_places(run, rows, keys)[:count])
 
 

@@ -6,7 +6,7 @@ Rows of a match, or one per group, come in; a table of exactly the result's sche
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     from omnigraph_core.exec.frame import Frame
     from omnigraph_core.ir.nodes import ReturnColumn
     from omnigraph_core.query.typed import TypedExpr
+
+
+_CLAUSE: Final = "return"
+_FEW: Final = 1_024
+"""Rows whose values are not worth counting."""
+_PORTION_ROWS: Final = 2**16
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +67,23 @@ class Rows:
 
 
 def project(run: Run, columns: Sequence[ReturnColumn], rows: Rows) -> pa.Table:
-    """The result: one column per expression, of the types the schema promises."""
+    """The result: one column per expression, of the types the schema promises.
+
+    Raises:
+        QueryStopped: the guard says so, asked between portions of rows.
+    """
+    if rows.length <= _FEW:
+        return _table(run, columns, rows)
+    portions: list[pa.Table] = []
+    for start in range(0, rows.length, _PORTION_ROWS):
+        run.guard.check()
+        portion = _table(run, columns, rows.slice(start, start + _PORTION_ROWS))
+        run.guard.hold(portion.nbytes, _CLAUSE)
+        portions.append(portion)
+    return portions[0] if len(portions) == 1 else pa.concat_tables(portions)
+
+
+def _table(run: Run, columns: Sequence[ReturnColumn], rows: Rows) -> pa.Table:
     schema = run.schema
     arrays = [rows.column(run, column.expr) for column in columns]
     for place, (array, type) in enumerate(zip(arrays, schema.types, strict=True)):

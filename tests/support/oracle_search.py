@@ -110,10 +110,10 @@ def _text_matches(
 
 def distance(vector: Any, query: Any) -> float | None:
     """1 - cos; none if either has no direction."""
-    lengths = math.sqrt(sum(x * x for x in vector)) * math.sqrt(sum(x * x for x in query))
+    lengths: float = math.sqrt(sum(x * x for x in vector)) * math.sqrt(sum(x * x for x in query))
     if not lengths:
         return None
-    product = sum(x * y for x, y in zip(vector, query, strict=True))
+    product: float = sum(x * y for x, y in zip(vector, query, strict=True))
     return min(max(1.0 - product / lengths, 0.0), 2.0)
 
 
@@ -138,7 +138,7 @@ def _fused(ir: QueryIR, rows: list[Row], given: Given) -> tuple[QueryIR, list[Ro
     """Every `rrf` as a property of the nodes it ranks, with one that tells equal ones apart."""
     names: dict[Rrf, PropertyValue] = {}
     for number, rank in enumerate(dict.fromkeys(_parts(ir, Rrf))):
-        variable = rank.arms[0].variable  # type: ignore[union-attr]
+        variable = rank.arms[0].variable
         name = f"rrf {number}"
         names[rank] = PropertyValue(variable, name, rank.type)
         nodes = {node for row in rows if isinstance(node := row[variable], Node)}

@@ -7,7 +7,6 @@ are left out by whoever runs them. `random_read` gives a query and the values of
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from random import Random
 from typing import TYPE_CHECKING
 
 from omnigraph_core.diagnostics import Name
@@ -15,16 +14,17 @@ from omnigraph_core.query import ast
 from omnigraph_core.query.check_traversal import edge_word
 from omnigraph_core.query.render import render_query
 from omnigraph_core.values import to_json
+from tests.support.read_contents import catalog, random_value
 from tests.support.read_results import random_result
 from tests.support.read_terms import Terms, Var, access
-from tests.support.read_worlds import catalog, random_value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from random import Random
 
     from omnigraph_core.schema.catalog import EdgeType
     from omnigraph_core.values import Value
-    from tests.support.read_worlds import Contents
+    from tests.support.read_contents import Contents
 
 
 @dataclass(frozen=True)
@@ -55,16 +55,19 @@ def random_read(rng: Random, contents: Contents) -> Sample:
     return Sample(query, {name: value for name, (_, value) in terms.params.items()})
 
 
-NAMES = {"Part": ("a", "b", "c", "p"), "Bin": ("d", "e"), "Shelf": ("s",), "Note": ("m", "n")}
+NAMES = {
+    "Part": ("a", "b", "c", "p"), "Bin": ("d", "e"), "Shelf": ("s",), "Note": ("m", "n"),
+    "Day": ("f",), "Grade": ("g",),
+}  # fmt: skip
 EDGE_NAMES = ("v", "w")
-LARGE = frozenset({"Part"})
-"""Types with so many nodes that a product of three of them is too much to try."""
 
 
 class _Block:
     """A clause list in the making: what it binds, what it sees of the blocks around it."""
 
-    def __init__(self, terms: Terms, outer: Sequence[Var] = (), *, is_negated: bool = False) -> None:
+    def __init__(
+        self, terms: Terms, outer: Sequence[Var] = (), *, is_negated: bool = False
+    ) -> None:
         self.terms = terms
         self.rng = terms.rng
         self.outer = {var.name: var for var in outer}
@@ -110,7 +113,7 @@ class _Block:
         if again and self.terms.chance(0.5):
             var = self.rng.choice(again)
         else:
-            weights = {"Part": 6, "Bin": 2, "Shelf": 1, "Note": 2}
+            weights = {"Part": 6, "Bin": 2, "Shelf": 1, "Note": 2, "Day": 0.7, "Grade": 0.7}
             var = self._node(self.terms.pick(weights), is_new=True)
         chosen = () if self.terms.chance(0.8) else (self._field(var),)
         return ast.Binding(Name(var.name), Name(var.type_name), chosen)
@@ -125,10 +128,11 @@ class _Block:
             value = self.rng.choice(value) if value else random_value(self.rng, type)
         return ast.Assignment(Name(name), self.terms.given(replace(type, enum_values=None), value))
 
-    def _node(self, type_name: str, *, is_new: bool = False) -> Var:
+    def _node(self, type_name: str, *, is_new: bool = False, besides: str = "") -> Var:
         """A variable of a type, known already or not."""
         known = [v for v in self.visible.values() if v.type_name == type_name and not v.is_edge]
         known = [v for v in known if v.name in self.outer or not v.is_optional]
+        known = [v for v in known if v.name != besides]
         fresh = [name for name in NAMES[type_name] if name not in self.visible]
         fresh = [name for name in fresh if name not in self.hidden]
         if known and not (fresh and (is_new or self.terms.chance(0.4))):
@@ -143,7 +147,7 @@ class _Block:
         fitting = [e for e in edges.values() if not known or {e.source, e.target} & known]
         if not fitting:
             return None
-        weights = {"Needs": 6, "Holds": 4, "Near": 2, "On": 1, "About": 2}
+        weights = {"Needs": 6, "Holds": 4, "Near": 2, "On": 1, "About": 2, "Made": 1, "Graded": 1}
         edge = edges[self.terms.pick({e.name: weights[e.name] for e in fitting})]
         left, right = self._ends(edge)
         is_undirected = edge.source == edge.target and self.terms.chance(0.25)
@@ -163,7 +167,8 @@ class _Block:
         if edge.source == edge.target and self.terms.chance(0.03):
             name = Name(self._node(edge.source).name)
             return name, name
-        names = [self._end(edge.source), self._end(edge.target)]
+        first = self._end(edge.source)
+        names = [first, self._end(edge.target, besides=first)]
         if names == [ast.ANONYMOUS] * 2:
             names[0] = Name(self._node(edge.source).name)
         # Which way an edge is followed has to be clear from what is bound.
@@ -171,14 +176,14 @@ class _Block:
             names.reverse()
         return names[0], names[1]
 
-    def _end(self, type_name: str) -> Name:
+    def _end(self, type_name: str, besides: str = "") -> Name:
         if self.terms.chance(0.1):
             return Name(ast.ANONYMOUS)
-        return Name(self._node(type_name).name)
+        return Name(self._node(type_name, besides=besides).name)
 
     def _edge_variable(self, edge: EdgeType) -> Name | None:
         fresh = [n for n in EDGE_NAMES if n not in self.visible and n not in self.hidden]
-        if not fresh or not self.terms.chance(0.3):
+        if not fresh or not self.terms.chance(0.22):
             return None
         var = Var(self.rng.choice(fresh), edge.name, is_edge=True)
         self.own[var.name] = var

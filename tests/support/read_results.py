@@ -1,4 +1,4 @@
-"""The result half of random reads: columns, groups, having, distinct, order, ranks, limit, offset."""
+"""The result half of random reads: columns, groups, having, distinct, order, ranks, windows."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from omnigraph_core.diagnostics import Name
 from omnigraph_core.query import ast
 from omnigraph_core.types import F64, I64, PropType, Scalar
+from tests.support.read_contents import VALUES, random_value
 from tests.support.read_terms import ORDERINGS, Terms, access, call, literal
-from tests.support.read_worlds import VALUES, random_value
 
 if TYPE_CHECKING:
     from tests.support.read_terms import Var
@@ -21,7 +21,7 @@ VECTORS = {"Part": "shape", "Note": "spot"}
 def random_result(terms: Terms, variables: list[Var], match: tuple[ast.Clause, ...]) -> ast.Read:
     """A read of the match, whose variables are given."""
     result = _Result(terms, variables)
-    kind = terms.pick({"plain": 6, "grouped": 3, "distinct": 2.5, "ranked": 2.5})
+    kind = terms.pick({"plain": 5.5, "grouped": 4, "distinct": 2.5, "ranked": 2.5})
     if kind == "grouped":
         return result.grouped(match)
     if kind == "ranked":

@@ -13,14 +13,14 @@ from omnigraph_core.diagnostics import Name
 from omnigraph_core.query import ast
 from omnigraph_core.types import BOOL, INTEGER_RANGES, STRING, PropType, Scalar
 from omnigraph_core.values import format_datetime
-from tests.support.read_worlds import WORDS, catalog, random_text, random_value
+from tests.support.read_contents import WORDS, catalog, random_text, random_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from random import Random
 
     from omnigraph_core.values import Value
-    from tests.support.read_worlds import Contents
+    from tests.support.read_contents import Contents
 
 T = TypeVar("T")
 EQUALITIES = (ast.CompareOp.EQ, ast.CompareOp.NE)
@@ -226,6 +226,7 @@ class Terms:
 
     def _membership(self, var: Var) -> ast.Condition:
         name, type = self._plain(var)
+        values: tuple[Value, ...]
         if type.enum_values is not None:
             values = tuple(v for v in type.enum_values if self.chance(0.6))
             scalar = Scalar.STRING

@@ -1,4 +1,4 @@
-"""Ways the engine can take to one answer: all in memory, in small portions, nothing kept, from files.
+"""Ways the engine can take to one answer: in memory, in small portions, nothing kept, from files.
 
 What decides between them at run time is size; here it is set, so that small graphs take them all.
 """
@@ -55,7 +55,7 @@ from omnigraph_core.topology import (
 )
 from omnigraph_core.topology.memory import ByteCache
 from omnigraph_core.values import epoch_milliseconds
-from tests.support.read_worlds import NOW
+from tests.support.read_contents import NOW
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -138,7 +138,8 @@ _UNKEPT: tuple[Patch, ...] = (
     (vectors, "_FEW_STORED", 0),
 )
 _FILES: tuple[Patch, ...] = tuple(
-    (module, "DERIVED_MIN_ROWS", Constant("derived_min_rows", 1, "")) for module in (links, postings)
+    (module, "DERIVED_MIN_ROWS", Constant("derived_min_rows", 1, ""))
+    for module in (links, postings)
 )
 
 
@@ -151,6 +152,8 @@ class Way:
     capacity: int = PLENTY
     is_forgetful: bool = False
     """Every query starts with nothing in memory."""
+    is_profiled: bool = False
+    """It is also asked what each step takes, and what it would."""
 
     @contextmanager
     def taken(self, cache: ByteCache) -> Iterator[None]:
@@ -176,4 +179,5 @@ WAYS = (
     Way("unkept", _UNKEPT, NOTHING),
     Way("hardly kept", _UNKEPT, HARDLY_ANYTHING),
     Way("files", _FILES, is_forgetful=True),
+    Way("profiled", is_profiled=True),
 )

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import sys
+from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
 
+from omnigraph_core.cli.main import main
 from omnigraph_core.engine.omnigraph import Omnigraph
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+Call: TypeAlias = "Callable[..., tuple[int, str, str]]"
 
 SCHEMA = """
 node Part {
@@ -61,3 +66,22 @@ def full(folder: Path, graph: Omnigraph) -> Omnigraph:
     """The graph with the stock in it, its one vector still to be made."""
     graph.load(folder / "stock.jsonl", embed="off")
     return graph
+
+
+@pytest.fixture
+def call(folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Call:
+    """Run a command in this process: for what does not need one of its own, which is slower.
+
+    Gives the exit code and what went to both streams.
+    """
+    monkeypatch.chdir(folder)
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["omnigraph", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        code = ended.value.code
+        assert isinstance(code, int)
+        return (code, *capfd.readouterr())
+
+    return run

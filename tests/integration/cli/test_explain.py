@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from omnigraph_core.engine.omnigraph import Omnigraph
+    from tests.integration.cli.conftest import Call
 
 HELD = """\
 query held($code: String) {
@@ -37,35 +38,34 @@ def test_a_plan_is_shown_without_parameters(folder: Path, stock: Omnigraph) -> N
     assert "scan $b: Bin where $b.code = $code  [~1 rows; key lookup on code]" in done.stdout
 
 
-def test_a_plan_for_machines(folder: Path, stock: Omnigraph) -> None:
-    done = omnigraph("query", "explain", "stock", "-e", HELD, "--json", folder=folder)
-    assert json.loads(done.stdout) == stock.explain("main", HELD).to_json()
+def test_a_plan_for_machines(call: Call, stock: Omnigraph) -> None:
+    _, output, _ = call("query", "explain", "stock", "-e", HELD, "--json")
+    assert json.loads(output) == stock.explain("main", HELD).to_json()
 
 
-def test_a_profile_has_what_each_step_did(folder: Path, stock: Omnigraph) -> None:
+def test_a_profile_has_what_each_step_did(call: Call, stock: Omnigraph) -> None:
     arguments = ("query", "explain", "--uri", "stock", "--query", "held.gq", "--profile", *CODE)
-    done = omnigraph(*arguments, folder=folder)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "1 rows of 1 in " in done.stdout
-    assert done.stdout.splitlines()[-1].startswith("  1 rows in ")
+    code, output, errors = call(*arguments)
+    assert (code, errors) == (0, "")
+    assert "1 rows of 1 in " in output
+    assert output.splitlines()[-1].startswith("  1 rows in ")
 
-    document = json.loads(omnigraph(*arguments, "--json", folder=folder).stdout)
+    document = json.loads(call(*arguments, "--json")[1])
     assert document["rows"] == 1
     assert document["seconds"] > 0
     assert [step["work"]["rows_out"] for step in document["steps"]] == [1, 1]
 
 
-def test_a_snapshot_may_be_named(folder: Path, stock: Omnigraph) -> None:
+def test_a_snapshot_may_be_named(call: Call, stock: Omnigraph) -> None:
     loaded = stock.snapshot()
     stock.tag_create("first", ReadTarget(snapshot_id=loaded.commit.graph_commit_id))
     stock.mutate('query drop() { delete Part where sku = "M8" }')
 
     def rows(*which: object) -> int:
-        done = omnigraph(
-            "query", "explain", "stock", "-e", HELD, "--profile", "--json", *CODE, *which,
-            folder=folder,
-        )  # fmt: skip
-        found: int = json.loads(done.stdout)["rows"]
+        output = call(
+            "query", "explain", "stock", "-e", HELD, "--profile", "--json", *CODE, *which
+        )[1]
+        found: int = json.loads(output)["rows"]
         return found
 
     assert rows() == 0
@@ -91,9 +91,7 @@ def test_a_snapshot_may_be_named(folder: Path, stock: Omnigraph) -> None:
         (["stock", "-e", "query d() { delete Part where sku = \"a\" }"], 1, "changes the graph"),
     ],
 )  # fmt: skip
-def test_mistakes(
-    folder: Path, stock: Omnigraph, arguments: list[str], code: int, text: str
-) -> None:
-    done = omnigraph("query", "explain", *arguments, folder=folder)
-    assert (done.returncode, done.stdout) == (code, "")
-    assert text in done.stderr
+def test_mistakes(call: Call, stock: Omnigraph, arguments: list[str], code: int, text: str) -> None:
+    ended, output, errors = call("query", "explain", *arguments)
+    assert (ended, output) == (code, "")
+    assert text in errors

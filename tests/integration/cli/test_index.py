@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from omnigraph_core.engine.omnigraph import Omnigraph
+    from tests.integration.cli.conftest import Call
 
 
 def test_what_is_missing_is_built_once(folder: Path, full: Omnigraph) -> None:
@@ -37,12 +38,11 @@ def test_what_is_missing_is_built_once(folder: Path, full: Omnigraph) -> None:
     assert status.stdout.splitlines() == lines[1:]
 
 
-def test_documents(folder: Path, full: Omnigraph) -> None:
+def test_documents(call: Call, full: Omnigraph) -> None:
     full.ensure_indices()
     full.branch_create("review")
     full.load(b'{"type":"Bin","data":{"code":"B2"}}', mode="merge", branch="review")
-    done = omnigraph("index", "status", "stock", "--branch", "review", "--json", folder=folder)
-    document = json.loads(done.stdout)
+    document = json.loads(call("index", "status", "stock", "--branch", "review", "--json")[1])
     assert document == {
         "uri": "stock",
         "branch": "review",
@@ -52,12 +52,12 @@ def test_documents(folder: Path, full: Omnigraph) -> None:
     assert states["node:Bin", "code"]["state"] == "partial"
     assert states["node:Part", "sku"]["is_inherited"]
 
-    lines = omnigraph("index", "status", "stock", "--branch", "review", folder=folder).stdout
+    lines = call("index", "status", "stock", "--branch", "review")[1]
     assert "node:Bin code INVERTED partial 1 of 2 rows\n" in lines
     assert "node:Part sku INVERTED complete inherited 2 of 2 rows\n" in lines
 
-    done = omnigraph("index", "ensure", "stock", "--branch", "review", "--json", folder=folder)
-    built = [item for item in json.loads(done.stdout)["indexes"] if item["is_built"]]
+    output = call("index", "ensure", "stock", "--branch", "review", "--json")[1]
+    built = [item for item in json.loads(output)["indexes"] if item["is_built"]]
     assert {item["table_key"] for item in built} == {"node:Bin"}
 
 
@@ -72,7 +72,7 @@ def test_documents(folder: Path, full: Omnigraph) -> None:
         (["status", "nowhere"], 1, "nowhere"),
     ],
 )
-def test_mistakes(folder: Path, arguments: list[str], code: int, text: str) -> None:
-    done = omnigraph("index", *arguments, folder=folder)
-    assert (done.returncode, done.stdout) == (code, "")
-    assert text in done.stderr
+def test_mistakes(call: Call, arguments: list[str], code: int, text: str) -> None:
+    ended, output, errors = call("index", *arguments)
+    assert (ended, output) == (code, "")
+    assert text in errors

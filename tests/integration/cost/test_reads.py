@@ -25,7 +25,6 @@ from tests.support.stores import new_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from omnigraph_core.exec.result import QueryResult
     from omnigraph_core.manifest.snapshot import Snapshot
@@ -93,13 +92,26 @@ def about(path: str) -> str:
     return f"{whole}/{parts[-2]}"
 
 
+@pytest.fixture(scope="module")
+def proxy(s3_server: S3Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CountingProxy]:
+    copies = str(tmp_path_factory.mktemp("copies"))
+    with (
+        mock.patch.dict(os.environ, OMNIGRAPH_CACHE_DIR=copies),
+        CountingProxy(s3_server.port) as proxy,
+    ):
+        yield proxy
+
+
+@pytest.fixture(scope="module")
+def subject(s3_server: S3Server, proxy: CountingProxy) -> Subject:
+    """A graph that tests only read."""
+    return Subject(s3_server, proxy)
+
+
 @pytest.fixture
-def subject(
-    s3_server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Subject]:
-    monkeypatch.setenv("OMNIGRAPH_CACHE_DIR", str(tmp_path))
-    with CountingProxy(s3_server.port) as proxy:
-        yield Subject(s3_server, proxy)
+def fresh(s3_server: S3Server, proxy: CountingProxy) -> Subject:
+    """A graph that nobody has read."""
+    return Subject(s3_server, proxy)
 
 
 @pytest.mark.parametrize("asked", WARM.values(), ids=WARM)
@@ -144,33 +156,33 @@ def test_how_young_may_be_a_setting(subject: Subject, monkeypatch: pytest.Monkey
     assert subject.sent(lambda: subject.ask("main", max_age=0)) != []
 
 
-def test_a_branch_shares_what_main_has_read(subject: Subject) -> None:
+def test_a_branch_shares_what_main_has_read(fresh: Subject) -> None:
     """The fork has the same tables: nothing but the branch itself is looked up."""
-    subject.ask("main", WARM["two hops and names"])
-    sent = subject.sent(lambda: subject.ask("review", WARM["two hops and names"]))
+    fresh.ask("main", WARM["two hops and names"])
+    sent = fresh.sent(lambda: fresh.ask("review", WARM["two hops and names"]))
     assert not [part for _, part in sent if part.startswith(("nodes", "edges"))]
 
 
-def test_after_a_commit_only_what_is_new_is_read(subject: Subject) -> None:
+def test_after_a_commit_only_what_is_new_is_read(fresh: Subject) -> None:
     """The new head, and of each table the query needs its version and its new file."""
     asked = WARM["two hops and names"]
-    subject.ask("main", asked)
-    old = {request.path.partition("?")[0] for request in subject.proxy.requests}
-    subject.other.load(records("n", 1))
-    sent = subject.sent(lambda: subject.ask("main", (TWO_HOPS, {"code": "n-bin0"})))
-    read = {request.path.partition("?")[0] for request in subject.proxy.requests}
+    fresh.ask("main", asked)
+    old = {request.path.partition("?")[0] for request in fresh.proxy.requests}
+    fresh.other.load(records("n", 1))
+    sent = fresh.sent(lambda: fresh.ask("main", (TWO_HOPS, {"code": "n-bin0"})))
+    read = {request.path.partition("?")[0] for request in fresh.proxy.requests}
     assert not [path for path in read & old if "/data/" in path]
     assert len([kind for kind, part in sent if part.startswith(("nodes", "edges"))]) <= 12
     assert not [kind for kind, _ in sent if kind in {"PUT", "POST delete"}]
-    assert subject.sent(lambda: subject.ask("main", asked)) == [("HEAD", "__manifest/_versions")]
+    assert fresh.sent(lambda: fresh.ask("main", asked)) == [("HEAD", "__manifest/_versions")]
 
 
-def test_nothing_is_written_by_small_reads(subject: Subject) -> None:
+def test_nothing_is_written_by_small_reads(fresh: Subject) -> None:
     def act() -> None:
         for asked in WARM.values():
-            subject.ask("main", asked)
+            fresh.ask("main", asked)
 
-    assert {kind for kind, _ in subject.sent(act)} <= {"GET", "HEAD"}
+    assert {kind for kind, _ in fresh.sent(act)} <= {"GET", "HEAD"}
 
 
 def test_a_commit_id_is_looked_up_once(subject: Subject) -> None:

@@ -174,6 +174,29 @@ def test_an_optional_part_of_repeated_nodes(stored: StoredGraph, portion: int) -
 
 
 @pytest.mark.parametrize(
+    "walk", ["$b knows $c", "$b knows{1,2} $c", "$b $w: knows $c", "$b knows{2,3} $c"]
+)
+def test_nothing_is_reached_from_null(stored: StoredGraph, portion: int, walk: str) -> None:
+    """Also beside rows that do reach something."""
+    nobody = "$a: Person optional { $a knows $b $b.age > 100 }"
+    expected = Counter((f"p{n}", None, None) for n in range(PEOPLE))
+    assert found(stored, f"{nobody} optional {{ {walk} }}", "a", "b", "c") == expected
+    assert found(stored, f"{nobody} not {{ {walk} }}", "a") == Counter((a,) for a, *_ in expected)
+    closing = walk.replace("$c", "$a")
+    assert found(stored, f"{nobody} not {{ {closing} }}", "a") == Counter(
+        (a,) for a, *_ in expected
+    )
+    some = "$a: Person optional { $a knows $b $b.age > 7 }"
+    rows = found(stored, f"{some} optional {{ {walk} }}", "a", "b", "c")
+    known = links(stored)
+    old = {f"p{n}" for n in range(PEOPLE) if n % AGES > 7}
+    lonely = {a for a in known if not known[a] & old}
+    assert lonely
+    assert {a for a, b, _ in rows if b is None} == lonely
+    assert all(c is None for _, b, c in rows if b is None)
+
+
+@pytest.mark.parametrize(
     ("inner", "is_reached"),
     [
         ("$b worksAt $_", lambda known, works, a, b: b in works),
