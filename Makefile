@@ -30,13 +30,16 @@ lock: $(READY) ## resolve the newest allowed versions and rewrite requirements.l
 	  --generate-hashes --no-header --no-annotate --no-emit-index-url --quiet -o requirements.lock
 
 up: export OMNIGRAPH_EMBEDDINGS_MOCK = 1
-up: $(READY) ## the main job: check the example's queries, show a plan, make its graph and load it
+up: $(READY) ## the main job: check the example's queries, make its graph, load it and ask it
 	$(BIN)/omnigraph query lint --schema examples/maintenance/schema.pg --query examples/maintenance/queries.gq
-	$(BIN)/omnigraph query explain --schema examples/maintenance/schema.pg --query examples/maintenance/queries.gq --name similar_reports
 	rm -rf build/maintenance
 	$(BIN)/omnigraph init build/maintenance --schema examples/maintenance/schema.pg
 	$(BIN)/omnigraph load build/maintenance --data examples/maintenance/data.jsonl
 	$(BIN)/omnigraph embed build/maintenance --status
+	$(BIN)/omnigraph read build/maintenance --query examples/maintenance/queries.gq --name parts_of_machine --params '{"serial": "PR-100"}'
+	$(BIN)/omnigraph read build/maintenance --query examples/maintenance/queries.gq --name busiest_technicians --params '{"least": 1}'
+	$(BIN)/omnigraph read build/maintenance --query examples/maintenance/queries.gq --name similar_reports --params '{"words": "oil pump", "site": "harbour"}'
+	$(BIN)/omnigraph query explain build/maintenance --query examples/maintenance/queries.gq --name similar_reports
 
 fmt: $(READY) ## format and fix what can be fixed
 	$(BIN)/ruff format .

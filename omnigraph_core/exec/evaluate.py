@@ -6,6 +6,7 @@ decided once per row of its table where that is less work than once per row of t
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
@@ -164,7 +165,8 @@ class _Rows(Operands):
     """Rows of a match, or a stretch of one table."""
 
     def __init__(self, run: Run, numbers: Mapping[str, Places], length: int) -> None:
-        super().__init__(length, self._fetched)
+        # Not a method: rows that hold themselves would be freed late, and they are large.
+        super().__init__(length, partial(_fetched, run, numbers, length))
         self._run = run
         self._numbers = numbers
 
@@ -223,13 +225,15 @@ class _Rows(Operands):
             chosen[numbers < 0] = -1
         return Coded(chosen, distinct)
 
-    def _fetched(self, expr: TypedExpr) -> pa.Array:
-        if isinstance(expr, PropertyValue):
-            dense, numbers = self._run.dense(expr.variable), self._numbers[expr.variable]
-            if isinstance(numbers, slice):
-                return dense.values(expr.property, None).slice(numbers.start, self.length)
-            return dense.values(expr.property, numbers)
-        return _computed(self._run, expr, self._numbers, self.length)
+
+def _fetched(run: Run, numbers: Mapping[str, Places], length: int, expr: TypedExpr) -> pa.Array:
+    """The values of an expression in rows of a match, or in a stretch of one table."""
+    if isinstance(expr, PropertyValue):
+        dense, places = run.dense(expr.variable), numbers[expr.variable]
+        if isinstance(places, slice):
+            return dense.values(expr.property, None).slice(places.start, length)
+        return dense.values(expr.property, places)
+    return _computed(run, expr, numbers, length)
 
 
 def _computed(run: Run, expr: TypedExpr, numbers: Mapping[str, Places], length: int) -> pa.Array:

@@ -7,7 +7,7 @@ does not fit the table itself is asked, by a filter that is checked again on wha
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 import pyarrow as pa
@@ -136,10 +136,11 @@ def _try_ids(
     if equality is None:
         return None
     column, options = equality
-    if column.property == "id":
-        return tuple(option for option in options if isinstance(option, str))
-    if key != (column.property,):
+    if column.property != "id" and key != (column.property,):
         return None
+    if column.type.is_string:  # such values are their own text
+        given = options if None not in options else tuple(o for o in options if o is not None)
+        return cast("tuple[str, ...]", given)
     texts = (key_text(option, column.type.scalar) for option in options)
     return tuple(text for text in texts if text is not None)
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _GREATEST: Final = np.iinfo(np.int64).max
 _TWO_63: Final = 2**63
+_TWO_53: Final = 2**53
 _LOW: Final = 2**32 - 1
 _PORTION: Final = 2**16
 
@@ -52,6 +53,9 @@ def sum_whole(
         return np.zeros(space, np.int64)
     largest = max(abs(int(values.min())), abs(int(values.max())))
     rows = len(values) if weights is None else _total(weights)
+    if ids is not None and largest * rows < _TWO_53:
+        sums = np.bincount(ids, weights=_times(values, weights), minlength=space)
+        return sums.astype(np.int64)  # every float on the way was a whole number
     if largest * rows < _TWO_63:
         return _added(ids, np.zeros(space, np.int64), _times(values, weights))
     if rows < 2**31:
@@ -59,8 +63,8 @@ def sum_whole(
         low = _added(
             ids, np.zeros(space, np.int64), _times(values & values.dtype.type(_LOW), weights)
         )
-        sums: np.ndarray = high.astype(np.object_) * (_LOW + 1) + low
-        return sums
+        joined: np.ndarray = high.astype(np.object_) * (_LOW + 1) + low
+        return joined
     return _sum_slowly(ids, space, values, weights)
 
 

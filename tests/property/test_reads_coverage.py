@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 FEATURES = """
 binding; binding with fields; traversal; undirected; hops; hops from two; edge variable; anonymous;
 loop; not; optional; not in not; not in optional; optional in optional; several not;
-several optional; and; or; =; !=; <; <=; >; >=; contains; starts_with; in a list; in a parameter;
+several optional; shared local name; and; or;
+=; !=; <; <=; >; >=; contains; starts_with; in a list; in a parameter;
 list literal contains; is null; is not null; null test of Access; null test of Variable;
 two properties; two nodes; .id; .src; .dst; now(); Date literal; DateTime literal; null parameter;
 search(); fuzzy(); match_text(); nearest(); bm25(); rrf(); count(); count(distinct); sum(); avg();

@@ -1,4 +1,4 @@
-"""Random graphs as the oracle has them: a schema, the values its properties take, nodes and edges."""
+"""Random graphs as the oracle has them: a schema, values of its types, nodes and edges."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, is_dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 from omnigraph_core.query import ast
@@ -20,6 +21,7 @@ def features(sample: Sample) -> set[str]:
     found = {name for part in _parts(read) for name in _names(part)}
     found.update(_of_result(read))
     found.update(_of_blocks(read.match, ""))
+    found.update(_of_local_names(read.match))
     found.update(_of_params(sample))
     return found
 
@@ -93,6 +95,21 @@ def _of_blocks(clauses: tuple[ast.Clause, ...], around: str) -> Iterator[str]:
         yield "several not"
     if sum(isinstance(clause, ast.OptionalMatch) for clause in clauses) > 1:
         yield "several optional"
+
+
+def _of_local_names(clauses: tuple[ast.Clause, ...]) -> Iterator[str]:
+    """Whether two `not` blocks use one name that the match does not know."""
+    outer = _pattern_names(tuple(c for c in clauses if not isinstance(c, ast.Negation)))
+    blocks = [_pattern_names(c.clauses) - outer for c in clauses if isinstance(c, ast.Negation)]
+    if any(one & other for one, other in combinations(blocks, 2)):
+        yield "shared local name"
+
+
+def _pattern_names(clauses: tuple[ast.Clause, ...]) -> set[str]:
+    found = {part for part in _parts(clauses) if isinstance(part, ast.Traversal | ast.Binding)}
+    names = {n for p in found if isinstance(p, ast.Traversal) for n in (p.left, p.right)}
+    names |= {p.variable for p in found if isinstance(p, ast.Binding)}
+    return {str(name) for name in names} - {ast.ANONYMOUS}
 
 
 def _of_result(read: ast.Read) -> Iterator[str]:

@@ -60,6 +60,8 @@ NAMES = {
     "Day": ("f",), "Grade": ("g",),
 }  # fmt: skip
 EDGE_NAMES = ("v", "w")
+LOCAL_NAMES = ("x", "y")
+"""What a `not` block may call nodes of any type, whatever another block calls so."""
 
 
 class _Block:
@@ -133,7 +135,8 @@ class _Block:
         known = [v for v in self.visible.values() if v.type_name == type_name and not v.is_edge]
         known = [v for v in known if v.name in self.outer or not v.is_optional]
         known = [v for v in known if v.name != besides]
-        fresh = [name for name in NAMES[type_name] if name not in self.visible]
+        names = LOCAL_NAMES if self.is_negated and self.terms.chance(0.6) else NAMES[type_name]
+        fresh = [name for name in names if name not in self.visible]
         fresh = [name for name in fresh if name not in self.hidden]
         if known and not (fresh and (is_new or self.terms.chance(0.4))):
             return self.rng.choice(known)
@@ -200,6 +203,8 @@ class _Block:
         for _ in range(count):
             if self.is_negated or self.terms.chance(0.5):
                 self._negation(depth)
+                if self.terms.chance(0.2):
+                    self._negation(depth)
             else:
                 self._optional(depth)
         if count and self.terms.chance(0.3):

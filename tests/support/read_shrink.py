@@ -35,10 +35,9 @@ def _smaller(sample: Sample) -> Iterator[Sample]:
 
 
 def _reads(read: ast.Read) -> Iterator[ast.Read]:
-    for clauses in _clause_lists(read.match):
-        yield replace(read, match=clauses)
-    if read.limit is not None or read.offset is not None:
+    if read.limit is not None:
         yield replace(read, limit=None, offset=None)
+    if read.offset is not None:
         yield replace(read, offset=None)
     if read.is_distinct:
         yield replace(read, is_distinct=False)
@@ -49,6 +48,8 @@ def _reads(read: ast.Read) -> Iterator[ast.Read]:
     for place in range(len(read.columns)):
         if len(read.columns) > 1:
             yield replace(read, columns=_without(read.columns, place))
+    for clauses in _clause_lists(read.match):
+        yield replace(read, match=clauses)
 
 
 def _without(items: tuple[T, ...], place: int) -> tuple[T, ...]:

@@ -66,6 +66,7 @@ class DuckDB:
         is_new = not directory.exists()
         directory.mkdir(parents=True, exist_ok=True)
         self._connection = duckdb.connect(str(directory / "graph.duckdb"))
+        self._connection.execute("SET enable_progress_bar = false")
         if is_new:
             for statement in _TABLES:
                 self._connection.execute(statement.format(data=directory.parent))

@@ -196,6 +196,15 @@ def test_nothing_is_reached_from_null(stored: StoredGraph, portion: int, walk: s
     assert all(c is None for _, b, c in rows if b is None)
 
 
+def test_nobody_knows_null(stored: StoredGraph, portion: int) -> None:
+    match = """
+        $p: Person { name: "p0" } $a: Person optional { $a knows $b $b.age > 100 }
+        not { $p knows $b }
+    """
+    assert links(stored)["p0"]
+    assert found(stored, match, "a") == Counter((f"p{n}",) for n in range(PEOPLE))
+
+
 @pytest.mark.parametrize(
     ("inner", "is_reached"),
     [
@@ -241,6 +250,20 @@ def test_counting_makes_no_row_per_match(stored: StoredGraph, portion: int) -> N
     assert sum(int(f.weights.sum()) for f in frames if f.weights is not None) == total
     if portion > total:
         assert sum(frame.length for frame in frames) <= PEOPLE
+
+
+@pytest.mark.parametrize("start", ["$a: Person", '$a: Person { name: "p0" }'])
+def test_counting_what_passes_conditions(stored: StoredGraph, portion: int, start: str) -> None:
+    """All at once where there are many rows, and one by one where there are few."""
+    known = links(stored)
+    old = {f"p{n}" for n in range(PEOPLE) if n % AGES >= 7}
+    plan = planned(
+        f"query q() {{ match {{ {start} $a knows $b $b.age >= 7 }}"
+        " return { $a.id as a, count($b) as n } }"
+    )
+    sources = known if start == "$a: Person" else ["p0"]
+    expected = {(a,): len(known[a] & old) for a in sources}
+    assert counted(stored, plan, ("a",)) == Counter({a: n for a, n in expected.items() if n})
 
 
 def test_a_set_lets_each_node_through_once(stored: StoredGraph, portion: int) -> None:
