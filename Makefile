@@ -7,10 +7,12 @@ UV_VERSION := 0.13.7
 BIN := .venv/bin
 UV := $(BIN)/uv
 READY := .venv/.ready
+BENCH := .venv-bench
+BENCH_READY := $(BENCH)/.ready
 WORKERS ?= auto
 
 .PHONY: help install lock up fmt lint types layers test test-property check docs-check bench \
-        corpus-update clean
+        bench-read corpus-update clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -70,10 +72,18 @@ bench: $(READY) ## speed as ratios: compiling, commits, writes
 	$(BIN)/python -m benchmarks.commit
 	$(BIN)/python -m benchmarks.write
 
+bench-read: $(BENCH_READY) ## reads beside other engines, in an environment that has them
+	$(BENCH)/bin/python -m benchmarks.read
+
+$(BENCH_READY): $(READY) benchmarks/read/requirements.txt
+	$(PYTHON) -m venv $(BENCH)
+	$(UV) pip install --quiet --python $(BENCH)/bin/python -r requirements.lock -r benchmarks/read/requirements.txt
+	@touch $(BENCH_READY)
+
 corpus-update: $(READY) ## rewrite the expectations under tests/corpus; then read the diff
 	CORPUS_UPDATE=1 $(BIN)/pytest -k corpus
 
 check: lint types layers test ## everything a change must pass
 
 clean: ## remove the environment and every cache
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage*
+	rm -rf .venv $(BENCH) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage*

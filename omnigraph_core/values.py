@@ -23,6 +23,7 @@ Value: TypeAlias = ScalarValue | tuple["Value", ...] | None
 
 F32_OVERFLOW: Final = 2.0**128 - 2.0**103
 """The least number that 32 bits would round to infinity."""
+_MOST_DIGITS: Final = 40
 JS_SAFE_INTEGER: Final = 2**53 - 1
 _EPOCH_DATE: Final = dt.date(1970, 1, 1)
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -81,6 +82,16 @@ def parse_datetime(text: str) -> dt.datetime:
         return local + offset if sign == "-" else local - offset
     except (ValueError, OverflowError) as problem:
         raise ValueProblem(f"no such datetime: {text!r} ({problem})") from problem
+
+
+def _in_utc(value: dt.datetime) -> dt.datetime:
+    """A moment in UTC, cut to milliseconds; without a zone it is UTC already."""
+    aware = value if value.tzinfo is not None else value.replace(tzinfo=dt.UTC)
+    try:
+        moved = aware.astimezone(dt.UTC)
+    except OverflowError as problem:
+        raise ValueProblem(f"no such datetime: {value} ({problem})") from problem
+    return moved.replace(microsecond=moved.microsecond // 1000 * 1000)
 
 
 def epoch_days(value: dt.date) -> int:
@@ -219,7 +230,7 @@ def _integer_from_json(value: object, type: PropType) -> int:
         raise ValueProblem(f"expected {type.scalar}, found {_found(value)}")
     low, high = INTEGER_RANGES[type.scalar]
     if not low <= number <= high:
-        raise ValueProblem(f"{value} is out of range for {type.scalar} ({low}..{high})")
+        raise ValueProblem(f"{_shown(value)} is out of range for {type.scalar} ({low}..{high})")
     return number
 
 
@@ -229,21 +240,25 @@ def _float_from_json(value: object, type: PropType) -> float:
     try:
         number = float(value)
     except OverflowError as problem:
-        raise ValueProblem(f"{value} is out of range for {type.scalar}") from problem
+        raise ValueProblem(f"{_shown(value)} is out of range for {type.scalar}") from problem
     if not math.isfinite(number):
         raise ValueProblem(f"expected a finite number, found {value}")
     if type.scalar is not Scalar.F64 and abs(number) >= F32_OVERFLOW:
-        raise ValueProblem(f"{value} is out of range for {type.scalar}")
+        raise ValueProblem(f"{_shown(value)} is out of range for {type.scalar}")
     return number
 
 
 def _date_from_json(value: object, type: PropType) -> dt.date:
+    if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
+        return value  # as Python gives it
     if not isinstance(value, str):
         raise ValueProblem(f"expected {type.scalar} text, found {_found(value)}")
     return parse_date(value)
 
 
 def _datetime_from_json(value: object, type: PropType) -> dt.datetime:
+    if isinstance(value, dt.datetime):
+        return _in_utc(value)  # as Python gives it
     if not isinstance(value, str):
         raise ValueProblem(f"expected {type.scalar} text, found {_found(value)}")
     return parse_datetime(value)
@@ -265,6 +280,13 @@ _READERS: Final[dict[Scalar, Callable[[object, PropType], ScalarValue]]] = {
 }
 
 
+def _shown(value: object) -> str:
+    """A number as messages have it: Python refuses to write out one of thousands of digits."""
+    if isinstance(value, int) and abs(value) >= 10**_MOST_DIGITS:
+        return f"a number of more than {_MOST_DIGITS} digits"
+    return f"{value}"
+
+
 def _found(value: object) -> str:
     if value is None:
         return "null"
@@ -273,7 +295,7 @@ def _found(value: object) -> str:
     if isinstance(value, str):
         return f"text {value!r}"
     if isinstance(value, int | float):
-        return f"number {value}"
+        return f"number {_shown(value)}"
     if isinstance(value, dict):
         return "an object"
     return "an array" if isinstance(value, list | tuple) else f"{value!r}"

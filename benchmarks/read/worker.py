@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import itertools
 import multiprocessing
+import shutil
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -51,11 +52,13 @@ class Worker:
         self.operations: frozenset[str] = self._connection.recv()
 
     def answer(self, operation: str, case: int) -> Answer:
-        return self._ask("answer", operation, case)
+        found: Answer = self._ask("answer", operation, case)
+        return found
 
     def times(self, operation: str, count: int) -> list[float]:
         """Milliseconds of so many calls, one case after the other."""
-        return self._ask("times", operation, count)
+        taken: list[float] = self._ask("times", operation, count)
+        return taken
 
     def stop(self) -> None:
         self._connection.close()
@@ -70,7 +73,11 @@ def serve(name: str, directory: Path, connection: Connection) -> None:
     graph = data.load(directory)
     cases = data.cases(graph)
     module, kind = ENGINES[name]
+    complete = directory / f"{name}.complete"
+    if not complete.exists():
+        shutil.rmtree(directory / name, ignore_errors=True)
     engine = getattr(importlib.import_module(module), kind)(graph, directory / name)
+    complete.touch()
     asks = engine.asks
     connection.send(frozenset(asks))
     turns = itertools.cycle(cases)

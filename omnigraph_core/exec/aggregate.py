@@ -201,7 +201,7 @@ class Grouping:
             case AggregateFunction.SUM:
                 return _sums(found, *needed)
             case AggregateFunction.AVG:
-                return _means(*needed)
+                return _means(found, *needed)
         argument = found.argument
         if is_given(argument):
             return arrow_column(self._run.values.of(argument), found.type, partial.frame.length)
@@ -315,8 +315,18 @@ def _at(array: np.ndarray | None, places: np.ndarray) -> np.ndarray | None:
 
 def _sums(found: Aggregate, sums: np.ndarray, counts: np.ndarray | None = None) -> pa.Array:
     if sums.dtype.kind == "f":
+        _check_finite(found, sums)
         return pa.array(sums, mask=None if counts is None else counts == 0)
     return _whole_column(found, sums, counts)
+
+
+def _check_finite(found: Aggregate, sums: np.ndarray) -> None:
+    """
+    Raises:
+        DataError: a sum of floats, all of them finite, is not.
+    """
+    if not np.isfinite(sums).all():
+        raise DataError(f"the sum for {found.function} of {_shown(found.argument)} exceeds F64")
 
 
 def _whole_column(
@@ -342,8 +352,10 @@ def _shown(expr: TypedExpr) -> str:
     return f"${expr.variable}.{expr.property}" if isinstance(expr, PropertyValue) else "the values"
 
 
-def _means(sums: np.ndarray, counts: np.ndarray) -> pa.Array:
+def _means(found: Aggregate, sums: np.ndarray, counts: np.ndarray) -> pa.Array:
     """Sums over counts; a whole sum too great for a float is divided before it becomes one."""
+    if sums.dtype.kind == "f":
+        _check_finite(found, sums)
     is_empty = counts == 0
     divisors = np.where(is_empty, 1, counts)
     is_exact = sums.dtype.kind == "f" or (

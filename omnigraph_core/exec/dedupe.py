@@ -132,7 +132,8 @@ def _first_places(frame: Frame) -> np.ndarray:
 def merged(frame: Frame, variable: str, count: int) -> Frame:
     """The rows of a frame that binds one variable, never null, with equal ones added up."""
     weights = frame.weights
-    if weights is not None and int(weights.sum()) >= _EXACT_FLOAT:
+    # The sum is asked as a float: of whole numbers it could pass 64 bits and look small.
+    if weights is not None and float(weights.sum(dtype=np.float64)) >= _EXACT_FLOAT:
         return frame
     sums = np.bincount(frame.numbers[variable], weights=weights, minlength=count)
     numbers = np.flatnonzero(sums)

@@ -38,9 +38,9 @@ class Groups:
     """The group of every row, from 0 to below `space`; None when all rows are one group."""
     space: int
     present: np.ndarray
-    """The ids that rows have, each once."""
+    """The ids that rows have, each once, in the order in which rows first have them."""
     first: np.ndarray
-    """For each of `present`, the place of one of its rows."""
+    """For each of `present`, the place of its first row: ascending."""
     counts: np.ndarray | None = None
     """How many rows each of `present` has, where that is known."""
 
@@ -66,7 +66,8 @@ def groups_of(codes: Codes | None, length: int) -> Groups:
     ids = np.empty(length, np.int32)
     ids[places] = np.cumsum(is_start, dtype=np.int32) - np.int32(1)
     first = places[is_start]
-    return Groups(ids, len(first), np.arange(len(first)), first)
+    present = first.argsort()
+    return Groups(ids, len(first), present, first.take(present))
 
 
 def _counted(codes: Codes, length: int) -> Groups:
@@ -74,19 +75,23 @@ def _counted(codes: Codes, length: int) -> Groups:
     values, space = codes.values, codes.space
     counts = np.bincount(values, minlength=space)
     present = np.flatnonzero(counts)
-    return Groups(values, space, present, _places_of(codes, present, length), counts.take(present))
+    first = _places_of(codes, present, length)
+    order = first.argsort()
+    present = present.take(order)
+    return Groups(values, space, present, first.take(order), counts.take(present))
 
 
 def _places_of(codes: Codes, present: np.ndarray, length: int) -> np.ndarray:
-    """A place of each of these codes: often the first rows have them all."""
+    """The first place of each of these codes: often the first rows have them all."""
     place_of = np.full(codes.space, -1, np.int32)
-    start, end = 0, min(_ROWS_PER_CODE * codes.space, length)
+    end = min(_ROWS_PER_CODE * codes.space, length)
     while True:
-        place_of[codes.values[start:end]] = np.arange(start, end, dtype=np.int32)
+        # Of several places written for a code the last one stays, so the first comes last.
+        place_of[codes.values[end - 1 :: -1]] = np.arange(end - 1, -1, -1, dtype=np.int32)
         places = place_of.take(present)
         if end == length or places.min() >= 0:
             return places
-        start, end = end, min(_GROWTH * end, length)
+        end = min(_GROWTH * end, length)
 
 
 def first_places(codes: Codes | None, length: int) -> np.ndarray:

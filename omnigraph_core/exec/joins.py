@@ -246,6 +246,7 @@ class _Inner:
         """Hand everything the inner steps make of some rows to a sink."""
         self._sink = sink
         self._entry(start)
+        self._sink = None  # it knows rows that nobody needs any more
 
     def _hand_on(self, frame: Frame) -> bool:
         return self._sink is not None and self._sink(frame)

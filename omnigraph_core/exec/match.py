@@ -44,12 +44,9 @@ def run_match(run: Run, steps: Steps, sink: Sink, *, enough: int | None = None) 
     Raises:
         QueryStopped: the guard says so.
     """
-    _chain(run, steps, Scope(Pace(enough), is_merging=_is_weighed(steps)), sink)(START)
-
-
-def _is_weighed(steps: Steps) -> bool:
-    """Whether rows get weights anyway: then the sink reads them."""
-    return any(isinstance(s, ExpandStep | ScanStep) and s.making is Making.COUNT for s in steps)
+    plan = run.plan
+    is_weighing = plan.ir.is_grouped and not plan.is_set  # then the sink reads weights
+    _chain(run, steps, Scope(Pace(enough), is_merging=is_weighing), sink)(START)
 
 
 def _chain(run: Run, steps: Steps, scope: Scope, sink: Sink) -> Sink:

@@ -76,11 +76,14 @@ def _written_keys(ir: QueryIR) -> Iterator[SortKey]:
 
 
 def _tie_breaks(ir: QueryIR) -> Iterator[SortKey]:
-    """Ids of the bound variables in turn; of rows that were made of several, their cells."""
-    leading = ir.order_by[0].expr
-    if isinstance(leading, Rrf):
-        yield SortKey(leading, is_tie_break=True)
+    """Ids of the bound variables in turn; of rows that were made of several, their cells.
+
+    Nothing else: such a row stands for rows of different entities, none of them its first.
+    """
     if not ir.is_grouped and not ir.is_distinct:
+        leading = ir.order_by[0].expr
+        if isinstance(leading, Rrf):
+            yield SortKey(leading, is_tie_break=True)
         yield from (SortKey(_id_of(variable)) for variable in ir.variables)
         return
     for column in ir.columns:

@@ -41,7 +41,10 @@ def find_point(graph: GraphData, read: ReadPlan, lookup: KeyLookup, values: Valu
 
 def _value(dense: DenseTable, name: str, number: int) -> pa.Array:
     if dense.is_resident(name):
-        return dense.column(name).slice(number, 1)
+        column = dense.column(name)
+        if not pa.types.is_nested(column.type):
+            return column.slice(number, 1)
+    # A stretch of lists is what other libraries cannot always read: one of its own is made.
     return dense.values(name, np.array([number], np.int32))
 
 

@@ -83,13 +83,15 @@ class QueryResult:
         return [column.to_json() for column in self.columns]
 
     def to_pandas(self) -> pd.DataFrame:
-        """The rows as a data frame; a DateTime is a moment in UTC.
+        """The rows as a data frame; a DateTime is a moment in UTC, integers may be missing.
 
         Raises:
             ConfigError: pandas is not installed.
         """
-        _frames("pandas")
-        frame: pd.DataFrame = self._with_moments().to_pandas(date_as_object=True)
+        integers = _nullable_integers(_frames("pandas"))
+        frame: pd.DataFrame = self._with_moments().to_pandas(
+            date_as_object=True, integer_object_nulls=True, types_mapper=integers.get
+        )
         return frame
 
     def to_polars(self) -> pl.DataFrame:
@@ -121,6 +123,16 @@ def _frames(library: str) -> ModuleType:
         ) from missing
 
 
+def _nullable_integers(pandas: ModuleType) -> dict[pa.DataType, object]:
+    """Beside a null pandas would make floats of integers, and lose digits."""
+    return {
+        pa.int32(): pandas.Int32Dtype(),
+        pa.int64(): pandas.Int64Dtype(),
+        pa.uint32(): pandas.UInt32Dtype(),
+        pa.uint64(): pandas.UInt64Dtype(),
+    }
+
+
 def _shown(kind: pa.DataType) -> pa.DataType:
     """The type with every `date64` as the moment it stands for."""
     if pa.types.is_date64(kind):
@@ -133,10 +145,12 @@ def _shown(kind: pa.DataType) -> pa.DataType:
 
 
 def _moments(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    if _shown(column.type) == column.type:
+    if not pa.types.is_nested(column.type) and not pa.types.is_date64(column.type):
         return column
-    # Through the same bits: Arrow would take a `date64` for whole days.
-    chunks = [_viewed(chunk) for chunk in column.chunks]
+    # Through the same bits: Arrow would take a `date64` for whole days. Stretches of lists are
+    # copied first: not every library can read them.
+    whole = [pa.concat_arrays([chunk]) if chunk.offset else chunk for chunk in column.chunks]
+    chunks = [_viewed(chunk) for chunk in whole]
     return pa.chunked_array(chunks, _shown(column.type))
 
 

@@ -17,6 +17,7 @@ from omnigraph_core.exec.context import Run
 from omnigraph_core.exec.guard import Guard
 from omnigraph_core.exec.point import find_point
 from omnigraph_core.exec.query_vectors import QueryVectors
+from omnigraph_core.interruption import interrupted_by
 from omnigraph_core.plan.least_values import check_least
 from omnigraph_core.plan.values import Values
 from omnigraph_core.query.params import coerce_params
@@ -80,7 +81,8 @@ def execute(
     guard = limits.guard()
     vectors = QueryVectors.of(ir, values, graph.catalog, embedder)
     guard.check()
-    return run_read(Run(read, graph, values, guard, vectors, trace), read.plan)
+    with interrupted_by(guard.check):
+        return run_read(Run(read, graph, values, guard, vectors, trace), read.plan)
 
 
 def _moment() -> dt.datetime:

@@ -34,13 +34,14 @@ def count_rows(
 def sum_floats(
     ids: np.ndarray | None, space: int, values: np.ndarray, weights: np.ndarray | None = None
 ) -> np.ndarray:
-    """The sum of every group's floats."""
+    """The sum of every group's floats; not finite where 64 bits cannot hold it."""
     terms = values.astype(np.float64, copy=False)
-    if weights is not None:
-        terms = terms * weights
-    if ids is None:
-        return np.array([terms.sum()])
-    return np.bincount(ids, weights=terms, minlength=space)
+    with np.errstate(over="ignore", invalid="ignore"):
+        if weights is not None:
+            terms = terms * weights
+        if ids is None:
+            return np.array([terms.sum()])
+        return np.bincount(ids, weights=terms, minlength=space)
 
 
 def sum_whole(

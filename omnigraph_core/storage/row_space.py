@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from omnigraph_core.errors import InvariantBroken
+from omnigraph_core.interruption import pause
 from omnigraph_core.storage.blob_columns import plain_rows
 from omnigraph_core.storage.translate import translated
 
@@ -92,6 +93,7 @@ def read_fragments(
             blob_handling="all_binary" if blobs else None,
         )
         for batch in scanner.to_batches():
+            pause()
             yield plain_rows(batch, blobs)
 
 
@@ -106,6 +108,7 @@ def iter_addresses(table: Table, where: str) -> Iterator[np.ndarray]:
     """Where the rows are that a filter in Lance's SQL holds for, some at a time."""
     with translated("looking up rows", table.uri):
         for batch in table.scanner([], where=where, has_addresses=True).to_batches():
+            pause()
             yield batch.column(0).to_numpy()
 
 

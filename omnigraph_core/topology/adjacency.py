@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 
+from omnigraph_core.interruption import pause
 from omnigraph_core.topology.neighbours import Neighbours
 
 _KEY_BITS: Final = 63
@@ -73,6 +74,7 @@ def entries_of(
 
 def arrange(entries: Entries, node_count: int) -> Neighbours:
     """Entries in their order, with where each node's begin."""
+    pause()
     placed = _in_order(entries)
     is_repeated = (placed.targets[1:] == placed.targets[:-1]) & (
         placed.sources[1:] == placed.sources[:-1]

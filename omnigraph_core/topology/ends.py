@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph_core.interruption import pause
 from omnigraph_core.storage.lookup import take_rows
 from omnigraph_core.storage.row_space import read_fragments
 
@@ -70,6 +71,7 @@ def some_ends(
 
 def _resolved(nodes: DenseTable, ids: pa.Array) -> np.ndarray:
     """The numbers of the nodes with these ids; -1 where there is none."""
+    pause()
     if len(ids) <= _LOOKED_UP_SHARE * nodes.count or not nodes.fits("id"):
         return nodes.numbers_of(ids)
     found = pc.index_in(ids, value_set=nodes.column("id")).fill_null(-1)

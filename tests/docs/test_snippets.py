@@ -185,3 +185,4 @@ def test_make_up_does_its_job() -> None:
     done = subprocess.run(["make", "up"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "0 errors, 0 warnings" in done.stdout
+    assert "2 rows from branch main via parts_of_machine" in done.stdout

@@ -185,7 +185,7 @@ def _ranked(ir: QueryIR, rows: list[Row]) -> tuple[QueryIR, list[Row]]:
         return ir, rows
     is_distance = leading.property.startswith("nearest ")
     keys = [OrderKey(leading, is_descending=not is_distance), *ir.order_by[1:]]
-    if leading.property.startswith("rrf "):
+    if leading.property.startswith("rrf ") and not ir.is_distinct:
         keys.append(OrderKey(PropertyValue(leading.variable, f"{leading.property} tie", F64)))
     kept = [
         row

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from tests.support.read_queries import Sample
 
 T = TypeVar("T")
+_PLAINEST = (ast.Column(ast.Literal(1)),)
 
 
 def shrunk(sample: Sample, is_wrong: Callable[[Sample], bool], tries: int = 400) -> Sample:
@@ -48,6 +49,8 @@ def _reads(read: ast.Read) -> Iterator[ast.Read]:
     for place in range(len(read.columns)):
         if len(read.columns) > 1:
             yield replace(read, columns=_without(read.columns, place))
+    if read.columns != _PLAINEST:
+        yield replace(read, columns=_PLAINEST)
     for clauses in _clause_lists(read.match):
         yield replace(read, match=clauses)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from lance_graph import CypherQuery, GraphConfig
+from lance_graph import CypherQuery, DistanceMetric, GraphConfig, VectorSearch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _STATEMENTS: Final = {
     "lookup": "MATCH (p:Person) WHERE p.code = {start} RETURN p.name, p.age",
+    "lookups": "MATCH (p:Person) WHERE p.code IN {many} RETURN p.name, p.age",
     "filter_count": "MATCH (p:Person) WHERE p.age > {age} AND p.city = {city} "
     "RETURN count(p.code) AS n",
     "filter_top": "MATCH (p:Person) WHERE p.age > {age} AND p.city = {city} "
@@ -29,6 +30,10 @@ _STATEMENTS: Final = {
     "edges_by_city": "MATCH (p:Person)-[:Knows]->(f:Person) RETURN p.city, count(f.code) AS n",
     "age_by_city": "MATCH (p:Person)-[:Knows]->(f:Person) RETURN p.city, avg(f.age) AS mean",
 }
+_TWO_HOPS: Final = (
+    "MATCH (p:Person)-[:Knows]->(a:Person)-[:Knows]->(b:Person) WHERE p.code = {start} "
+    "RETURN DISTINCT b.code, b.vector"
+)
 
 
 class LanceGraph:
@@ -41,6 +46,7 @@ class LanceGraph:
             .with_relationship("WorksAt", "src", "dst")
             .build()
         )
+        self._people = graph.people.select(["code", "vector"])
         self._tables = {
             "Person": graph.people,
             "Company": graph.companies,
@@ -50,16 +56,34 @@ class LanceGraph:
 
     @property
     def asks(self) -> Mapping[str, Ask]:
-        return {name: self._ask(text) for name, text in _STATEMENTS.items()}
+        asks = {name: self._ask(text) for name, text in _STATEMENTS.items()}
+        return {
+            **asks,
+            "vector_exact": lambda case: _near("vector", case).search(self._people),
+            "vector_hop_2": self._vector_hop_2,
+        }
 
     def rows(self, answer: Any) -> Rows:
-        return [tuple(row.values()) for row in answer.to_pylist()]
+        return list(zip(*(column.to_pylist() for column in answer.columns[:2]), strict=True))
 
     def _ask(self, text: str) -> Ask:
-        def ask(case: Case) -> Any:
-            filled = text.format(
-                start=json.dumps(case.start), age=case.age, city=json.dumps(case.city)
-            )
-            return CypherQuery(filled).with_config(self._config).execute(self._tables)
+        return lambda case: self._query(text, case).execute(self._tables)
 
-        return ask
+    def _vector_hop_2(self, case: Case) -> Any:
+        near = _near("b.vector", case)
+        return self._query(_TWO_HOPS, case).execute_with_vector_rerank(self._tables, near)
+
+    def _query(self, text: str, case: Case) -> Any:
+        """It has parameters, but not in every place."""
+        filled = text.format(
+            start=json.dumps(case.start),
+            many=json.dumps(case.many),
+            age=case.age,
+            city=json.dumps(case.city),
+        )
+        return CypherQuery(filled).with_config(self._config)
+
+
+def _near(column: str, case: Case) -> Any:
+    search = VectorSearch(column).query_vector(list(case.vector))
+    return search.metric(DistanceMetric.Cosine).top_k(10)

@@ -79,7 +79,8 @@ def read(
                 timeout=seconds,
                 memory=byte_count,
             )
-    answer, layout = Answer(result, which.is_head), Layout(max_width, wrap)
+    answer = Answer(result, is_head=which.is_head)
+    layout = Layout(max_width, is_wrapping=wrap)
     with interruptible(lambda: "the output is not complete"):
         write_chunks(iter_output(answer, chosen, layout))
 

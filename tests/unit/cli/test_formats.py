@@ -30,8 +30,8 @@ def shown(
 ) -> str:
     columns = tuple(ResultColumn(name, ValueKind.STRING, is_nullable=True) for name in rows)
     result = QueryResult("stock", columns, pa.table(rows), SNAPSHOT)
-    layout = Layout(max_width, is_wrapping)
-    return b"".join(iter_output(Answer(result, is_head), form, layout)).decode()
+    layout = Layout(max_width, is_wrapping=is_wrapping)
+    return b"".join(iter_output(Answer(result, is_head=is_head), form, layout)).decode()
 
 
 ROWS: dict[str, list[Any]] = {

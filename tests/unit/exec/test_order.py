@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from omnigraph_core.exec import order
 from omnigraph_core.exec.frame import Frame
+from omnigraph_core.exec.guard import Guard
 from omnigraph_core.exec.order import SortKey, argsort, best_rows, smallest_but, sort_keys
 from omnigraph_core.exec.project import Rows
 from omnigraph_core.ir.compile import compile_one
@@ -79,7 +81,8 @@ def test_best_rows(pairs: list[Pair], descending: tuple[bool, bool], count: int 
     columns = {made(n): pa.array([pair[n] for pair in pairs], pa.int64()) for n in (0, 1)}
     columns[made(2)] = pa.array(range(len(pairs)), pa.int64())
     keys = (*(SortKey(made(n), descending[n]) for n in (0, 1)), SortKey(made(2)))
-    rows = best_rows(cast("Run", None), Rows(Frame(len(pairs)), columns), keys, count)
+    run = cast("Run", SimpleNamespace(guard=Guard(budget=2**40)))  # all that is asked for
+    rows = best_rows(run, Rows(Frame(len(pairs)), columns), keys, count)
 
     wanted = list(range(len(pairs)))
     for n in (1, 0):
