@@ -29,7 +29,7 @@ _BATCH_ROWS: Final = 65_536
 _MOMENT: Final = pa.timestamp("ms", "UTC")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class QueryResult:
     """Rows of a read, the columns they have and the snapshot they were read from."""
 
@@ -44,6 +44,10 @@ class QueryResult:
 
     def __len__(self) -> int:
         return self.num_rows
+
+    def __repr__(self) -> str:
+        columns = ", ".join(column.name for column in self.columns)
+        return f"<QueryResult {self.query_name}: {self.num_rows} rows of {columns}>"
 
     def to_arrow(self) -> pa.Table:
         """The rows as an Arrow table; a DateTime is a `date64` that holds milliseconds."""

@@ -112,6 +112,10 @@ def test_arrow(result: QueryResult) -> None:
     assert [batch.num_rows for batch in result.to_batches(2)] == [2, 1]
 
 
+def test_a_result_is_shown_in_a_line(result: QueryResult) -> None:
+    assert repr(result) == "<QueryResult q: 3 rows of n>"
+
+
 def test_columns_are_described(result: QueryResult) -> None:
     assert result.describe() == [{"name": "n", "kind": "object", "nullable": True}]
 
