@@ -5,11 +5,12 @@ A busy moment of the machine hits all engines, so only times of one run are comp
 
 from __future__ import annotations
 
+import math
 import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from benchmarks.read.operations import PER_QUERY
+from benchmarks.read.operations import LEAST_FLOOR, OF_FLOOR, PER_QUERY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,9 +56,13 @@ class Row:
 
     @property
     def target(self) -> float:
-        """Milliseconds ours may take: near the floor, and no more than any peer."""
-        near = PER_QUERY + self.operation.of_floor * (self.floor or 0.0)
-        return min(near, self.best_peer[1]) if self.best_peer else near
+        """Milliseconds ours may take beside the best peer, and beside a floor that means something."""
+        limits = [PER_QUERY] if self.operation.name == "nothing" else []
+        if self.best_peer is not None:
+            limits.append(self.operation.of_peer * self.best_peer[1])
+        if self.floor is not None and self.floor > LEAST_FLOOR:
+            limits.append(OF_FLOOR * self.floor)
+        return min(limits, default=math.inf)
 
     @property
     def is_missed(self) -> bool:

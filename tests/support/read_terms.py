@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 EQUALITIES = (ast.CompareOp.EQ, ast.CompareOp.NE)
 ORDERINGS = (ast.CompareOp.LT, ast.CompareOp.LE, ast.CompareOp.GT, ast.CompareOp.GE)
+ODD = (0.1, 0.30000000000000004, 1e300, -5e-324)
+"""Numbers to compare with that nothing has, or nothing but an F32 seems to have."""
 NULLS = 0.12
 """How often a parameter that may be null is."""
 
@@ -116,7 +118,9 @@ class Terms:
         plain = PropType(type.scalar)
         if type.scalar.is_numeric and self.chance(0.3):
             scalar = self.rng.choice((Scalar.I64, Scalar.F64, Scalar.I32, Scalar.U64, Scalar.F32))
-            return PropType(scalar), random_value(self.rng, PropType(scalar))
+            is_odd = scalar is Scalar.F64 and self.chance(0.3)
+            value = self.rng.choice(ODD) if is_odd else random_value(self.rng, PropType(scalar))
+            return PropType(scalar), value
         if type.scalar.is_integer:
             fits = [s for s, (low, high) in INTEGER_RANGES.items() if low <= int(value) <= high]  # type: ignore[arg-type]
             return PropType(self.rng.choice(fits)), value
