@@ -2,16 +2,26 @@
 
 Work that many share, such as reading a column or linking edges, does not know for whom it is done.
 It calls `pause` between portions; if that raises, the work is dropped and the next in need does it.
+What cannot ask, because it waits for others, is done `aside`.
 """
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from omnigraph_core.errors import InvariantBroken, OmnigraphError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+T = TypeVar("T")
+
+_SECONDS: Final = 0.05
+"""Between two questions while waiting."""
 
 _CHECK: Final[ContextVar[Callable[[], None] | None]] = ContextVar("check", default=None)
 
@@ -31,3 +41,30 @@ def pause() -> None:
     check = _CHECK.get()
     if check is not None:
         check()
+
+
+def wait_for(event: threading.Event) -> None:
+    """Wait for something that others do; whoever waits for us may stop the waiting."""
+    while not event.wait(_SECONDS):
+        pause()
+
+
+def aside(work: Callable[[], T]) -> T:
+    """The result of work in a thread of its own; if we are stopped, nobody waits for it."""
+    if _CHECK.get() is None:
+        return work()
+    done, ended = Future[T](), threading.Event()
+
+    def do() -> None:
+        try:
+            done.set_result(work())
+        except (OmnigraphError, RuntimeError) as problem:  # the latter of what was closed meanwhile
+            done.set_exception(problem)
+        finally:
+            ended.set()
+
+    threading.Thread(target=do, daemon=True).start()
+    wait_for(ended)
+    if not done.done():
+        raise InvariantBroken("work that is done aside fails with an error of ours")
+    return done.result()

@@ -56,7 +56,7 @@ class Row:
 
     @property
     def target(self) -> float:
-        """Milliseconds ours may take beside the best peer, and beside a floor that means something."""
+        """Milliseconds ours may take, by the best peer and by a floor that means something."""
         limits = [PER_QUERY] if self.operation.name == "nothing" else []
         if self.best_peer is not None:
             limits.append(self.operation.of_peer * self.best_peer[1])

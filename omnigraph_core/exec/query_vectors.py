@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from omnigraph_core.embedding.embedder import Task
 from omnigraph_core.errors import InvariantBroken
+from omnigraph_core.interruption import aside
 from omnigraph_core.plan.values import is_given
 from omnigraph_core.query.mentions import iter_terms
 from omnigraph_core.query.typed import Aggregate, Nearest, Rrf
@@ -103,7 +105,9 @@ def _resolved(
             found[term] = None if given is None else query_vector(np.array(given))
     for (model, dimension), wanted in texts.items():
         distinct = list(dict.fromkeys(wanted.values()))
-        made = embedder.embed(distinct, dimension=dimension, task=Task.QUERY, model=model)
+        made = aside(
+            partial(embedder.embed, distinct, dimension=dimension, task=Task.QUERY, model=model)
+        )
         for term, text in wanted.items():
             found[term] = query_vector(made[distinct.index(text)])
     return found

@@ -79,9 +79,9 @@ def execute(
     if lookup is not None and trace is None:
         return find_point(graph, read, lookup, values)
     guard = limits.guard()
-    vectors = QueryVectors.of(ir, values, graph.catalog, embedder)
-    guard.check()
     with interrupted_by(guard.check):
+        vectors = QueryVectors.of(ir, values, graph.catalog, embedder)
+        guard.check()
         return run_read(Run(read, graph, values, guard, vectors, trace), read.plan)
 
 

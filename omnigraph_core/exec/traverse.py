@@ -79,7 +79,8 @@ class Traversal:
             return self._counts(frame)
         found = np.zeros(frame.length, np.int64)
         places = np.flatnonzero(bound)
-        found[places] = self._counts(frame.take(places))
+        if len(places):
+            found[places] = self._counts(frame.take(places))
         return found
 
     def _bound(self, frame: Frame) -> np.ndarray | None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from omnigraph_core import settings
 from omnigraph_core.errors import InvariantBroken
+from omnigraph_core.interruption import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -80,7 +81,7 @@ class ByteCache:
         if own:
             found.update(self._made(own, build))
         for key, making in others.items():
-            making.ended.wait()
+            wait_for(making.ended)
             if making.value is not _MISSING:
                 found[key] = making.value
         return found

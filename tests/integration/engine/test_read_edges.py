@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import socket
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -208,3 +209,21 @@ def test_reading_columns_and_linking_can_be_stopped(
     cache.clear()
     limit = 0
     assert og.query("main", query).to_pylist() == [{"n": 200_000}]
+
+
+def test_a_provider_that_does_not_answer_holds_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
+        monkeypatch.setenv("OMNIGRAPH_EMBED_PROVIDER", "openai-compatible")
+        monkeypatch.setenv("OMNIGRAPH_EMBED_BASE_URL", address)
+        monkeypatch.setenv("OMNIGRAPH_EMBED_MODEL", "any")
+        monkeypatch.setenv("OMNIGRAPH_EMBED_CACHE", "off")
+        og = graph(tmp_path, THINGS, [thing(1, v=[1.0, 2.0])])
+        nearest = "order { nearest($t.v, $w) } limit 1"
+        query = f"query q($w: String) {{ match {{ $t: Thing }} return {{ $t.k }} {nearest} }}"
+        with pytest.raises(QueryTimeout):
+            og.query("main", query, None, {"w": "hello"}, timeout=0.2)

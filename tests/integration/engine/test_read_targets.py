@@ -202,12 +202,3 @@ def test_parameters_are_checked_before_anything_is_read(history: History) -> Non
     assert refused.value.details() == {"problems": list(refused.value.problems)}
     with pytest.raises(ParameterError, match="missing"):
         history.og.query("main", ONE)
-
-
-def test_the_schema_is_that_of_the_snapshot(history: History) -> None:
-    """A text is compiled for what it reads; what was compiled for another schema is not used."""
-    for snapshot in (history.snapshots[0], history.og.snapshot("review")):
-        assert history.og.query(snapshot, STOCK).describe() == [
-            {"name": "p.sku", "kind": "string", "nullable": False},
-            {"name": "p.stock", "kind": "bigint", "nullable": True},
-        ]
