@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from omnigraph_core import settings
 from omnigraph_core.clock import now_us
+from omnigraph_core.errors import QueryCancelled
 from omnigraph_core.exec.collect import run_read
 from omnigraph_core.exec.context import Run
 from omnigraph_core.exec.guard import Guard
@@ -77,6 +78,8 @@ def execute(
         check_least(read.least, values)
     lookup = read.plan.lookup
     if lookup is not None and trace is None:
+        if limits.cancellation is not None and limits.cancellation.is_cancelled:
+            raise QueryCancelled
         return find_point(graph, read, lookup, values)
     guard = limits.guard()
     with interrupted_by(guard.check):

@@ -87,7 +87,7 @@ class _Block:
         """A match."""
         self._patterns(self.rng.choice((0, 1, 1, 1, 2, 2, 3)))
         self._conditions(self.rng.choice((0, 0, 1, 1, 2)))
-        self._blocks(self.rng.choice((0, 0, 0, 1, 1, 2)), depth=2)
+        self._blocks(self.rng.choice((0, 0, 1, 1, 2)), depth=2)
         return tuple(self.clauses), list(self.own.values())
 
     # Bindings and traversals
@@ -226,7 +226,7 @@ class _Block:
         inner = self._inner(is_negated=False)
         inner.hidden |= self.hidden
         inner._related(self.rng.choice((1, 1, 2)))
-        inner._conditions(self.rng.choice((0, 0, 1)))
+        inner._conditions(self.rng.choice((0, 1, 1)))
         if depth > 1 and self.terms.chance(0.3):
             inner._blocks(1, depth - 1)
         if inner.own:

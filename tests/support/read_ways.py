@@ -90,7 +90,7 @@ _AS_IF_LARGE: tuple[Patch, ...] = (
     (group, "_SMALL_SPACE", 1),
     (group, "_SPACE_PER_ROW", 0),
     (expand, "_MANY_ROWS", 0),
-    (closing, "_FEW_ROWS", 1),
+    (closing, "_FEW_ROWS", 0),
     (joins, "_FEW_PLACES", 0),
     (comparisons, "_FEW", 0),
     (evaluate, "_FEW_ROWS", 0),
