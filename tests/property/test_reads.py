@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 WORLDS = 20
 QUESTIONS = 11
 """Per state; with 15 states a world makes that more than 3000 questions in all."""
-LEAST_VALID = 0.9
+LEAST_VALID = 0.95
 LEAST_WITH_ROWS = 0.6
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from omnigraph_core.diagnostics import Source
-from omnigraph_core.errors import CompileError
+from omnigraph_core.errors import CompileError, DataError
 from omnigraph_core.query.check import check_query
 from omnigraph_core.query.parse import parse_queries
 from omnigraph_core.values import to_json
@@ -76,7 +76,8 @@ class Reader:
                 result = self.graph.query(state.target, sample.text, "q", sample.given)
                 profile = self._profile(sample, state) if self.way.is_profiled else None
         except Exception as error:  # noqa: BLE001 - whatever it is, the query must be shown
-            return f"{type(error).__name__}: {error}"
+            is_refused = isinstance(error, DataError) and _has_wide_sum(wanted)
+            return None if is_refused else f"{type(error).__name__}: {error}"
         if profile is not None and profile.to_json()["rows"] != len(wanted.rows):
             return f"found {len(wanted.rows)} rows with another profile:\n{profile}"
         rows = shown(result.table)
@@ -86,6 +87,12 @@ class Reader:
         explained = self.graph.explain(state.target, sample.text, "q")
         assert str(explained)
         return self.graph.profile(state.target, sample.text, "q", sample.given)
+
+
+def _has_wide_sum(wanted: Answer) -> bool:
+    """Whether a number is more than its column can hold; such a sum is refused."""
+    cells = (cell for row in wanted.everything for cell in row.values())
+    return any(isinstance(cell, int) and not -(2**63) <= cell < 2**63 for cell in cells)
 
 
 def _json_problem(result: QueryResult) -> str | None:
