@@ -36,6 +36,11 @@ MAX_NESTING: Final = Constant(
     64,
     "Levels of brackets in a query: later passes recurse, far from Python's own limit.",
 )
+MAX_STEPS: Final = Constant(
+    "max_steps",
+    128,
+    "Steps of a query's plan: they hand rows on to each other, far from Python's own limit.",
+)
 MAX_DIGITS: Final = Constant(
     "max_digits",
     640,
@@ -115,6 +120,7 @@ CONSTANTS: Final[tuple[Constant[Any], ...]] = (
     RRF_K,
     FUZZY_MAX_EDITS,
     MAX_NESTING,
+    MAX_STEPS,
     MAX_DIGITS,
     SCHEMA_DOCUMENT_VERSION,
     INTERNAL_SCHEMA_VERSION,

@@ -101,4 +101,4 @@ class GraphData:
             # Every table begins with this number, also one made later at the same place.
             return opened()
         key = ("dense", self._context.store.root.text, location, version)
-        return self.cache.get(key, opened, lambda _: _HANDLE_BYTES)
+        return self.cache.get(key, opened, lambda _: _HANDLE_BYTES * (1 + entry.fragment_count))

@@ -29,27 +29,20 @@ def find_point(graph: GraphData, read: ReadPlan, lookup: KeyLookup, values: Valu
     number = -1 if id is None else dense.number_of(id)
     if number < 0:
         return read.schema.empty_table()
+    # Values are taken, not sliced: a stretch of a column would carry all its other rows along.
+    only = np.array([number], np.int32)
     columns = zip(read.plan.ir.columns, read.schema.types, strict=True)
     arrays = [
-        _value(dense, column.expr.property, number)
+        dense.values(column.expr.property, only)
         if isinstance(column.expr, PropertyValue)
-        else _object(dense, type, number)
+        else _object(dense, type, only)
         for column, type in columns
     ]
     return pa.Table.from_arrays(arrays, schema=read.schema)
 
 
-def _value(dense: DenseTable, name: str, number: int) -> pa.Array:
-    if dense.is_resident(name):
-        column = dense.column(name)
-        if not pa.types.is_nested(column.type):
-            return column.slice(number, 1)
-    # A stretch of lists is what other libraries cannot always read: one of its own is made.
-    return dense.values(name, np.array([number], np.int32))
-
-
-def _object(dense: DenseTable, shown: pa.StructType, number: int) -> pa.StructArray:
+def _object(dense: DenseTable, shown: pa.StructType, number: np.ndarray) -> pa.StructArray:
     fields = list(shown)
     return pa.StructArray.from_arrays(
-        [_value(dense, field.name, number) for field in fields], fields=fields
+        [dense.values(field.name, number) for field in fields], fields=fields
     )

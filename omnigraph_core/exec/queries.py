@@ -9,16 +9,19 @@ import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
+from omnigraph_core.constants import MAX_STEPS
 from omnigraph_core.errors import ConfigError
 from omnigraph_core.exec.context import ReadPlan, variable_types
 from omnigraph_core.ir.compile import compile_one
 from omnigraph_core.ir.nodes import QueryIR
 from omnigraph_core.plan.build import plan_query
 from omnigraph_core.plan.least_values import least_values
+from omnigraph_core.plan.steps import AntiJoinStep, OptionalStep
 from omnigraph_core.query.result_schema import result_schema
 
 if TYPE_CHECKING:
     from omnigraph_core.ir.compile import CompiledQuery
+    from omnigraph_core.plan.steps import Steps
     from omnigraph_core.schema.catalog import Catalog
 
 _MAX_QUERIES: Final = 512
@@ -86,16 +89,30 @@ def plan_read(query: CompiledQuery, catalog: Catalog) -> ReadPlan:
     """How a read is carried out, for any snapshot of its schema.
 
     Raises:
-        ConfigError: it is a mutation.
+        ConfigError: it is a mutation, or has too many steps.
     """
     if not isinstance(query.ir, QueryIR):
         raise ConfigError(
             f"query `{query.ir.name}` changes the graph", hint="run it as a mutation, not as a read"
         )
+    plan = plan_query(query.ir, catalog)
+    steps = _count_steps(plan.steps)
+    if steps > MAX_STEPS.value:
+        raise ConfigError(
+            f"query `{plan.ir.name}` takes {steps} steps, and {MAX_STEPS.value} are the most",
+            hint="split it into several queries",
+        )
     return ReadPlan(
-        plan=plan_query(query.ir, catalog),
+        plan=plan,
         columns=query.columns,
         schema=result_schema(query.columns, catalog),
         types=variable_types(query.ir.pipeline),
         least=least_values(query.ir),
+    )
+
+
+def _count_steps(steps: Steps) -> int:
+    return sum(
+        1 + (_count_steps(step.inner) if isinstance(step, AntiJoinStep | OptionalStep) else 0)
+        for step in steps
     )

@@ -85,7 +85,9 @@ def execute(
     with interrupted_by(guard.check):
         vectors = QueryVectors.of(ir, values, graph.catalog, embedder)
         guard.check()
-        return run_read(Run(read, graph, values, guard, vectors, trace), read.plan)
+        rows = run_read(Run(read, graph, values, guard, vectors, trace), read.plan)
+        guard.check()
+        return rows
 
 
 def _moment() -> dt.datetime:

@@ -27,9 +27,6 @@ _MAGIC: Final = b"OGARRAYS"
 _ALIGNMENT: Final = 64
 _KINDS: Final = frozenset("biuf")
 _MAX_HEADER: Final = 16 << 20
-_MAX_SUMMED: Final = 64 << 20
-"""Bytes of arrays whose sums are checked when they are mapped: a few milliseconds at most. Of
-larger ones only what a query touches is ever read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +110,7 @@ def parse_arrays(content: bytes | mmap.mmap) -> DerivedArrays | None:
     if header is None or header.total != len(content):
         return None
     arrays = {place.name: _array(content, place) for place in header.places}
-    if header.total <= _MAX_SUMMED and any(
-        _sum(arrays[place.name]) != place.sum for place in header.places
-    ):
+    if any(_sum(arrays[place.name]) != place.sum for place in header.places):
         return None
     return DerivedArrays(arrays, header.about, header.total)
 

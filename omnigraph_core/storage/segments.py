@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from omnigraph_core.errors import InvariantBroken
 from omnigraph_core.failpoints import declare
+from omnigraph_core.storage.dataset import open_table
 from omnigraph_core.storage.fragments import current_fragments, layout
 from omnigraph_core.storage.translate import LIBRARY_ERRORS, brief, storage_error, translated
 
@@ -133,6 +134,8 @@ def build_segment(
     """
     begun_at = time.time()
     _check_column(table, request)
+    # Lance takes the handle for itself while it indexes: readers of a shared one would fail.
+    table = open_table(table.store, table.location, table.physical_version)
     build = _build_vectors if request.kind.is_vector else _build_values
     built = build(table, request, sorted(fragment_ids))
     if built is None:

@@ -38,6 +38,10 @@ _PORTION: Final = 8_192
 """Pieces given to the analyser in one call."""
 
 
+_MOST_KEPT: Final = 1_000
+"""Characters of a text whose words are kept: it may be asked for again."""
+
+
 @dataclass(frozen=True, slots=True)
 class Word:
     """A word of a query."""
@@ -58,9 +62,17 @@ class Words:
     is_indexed: np.ndarray
 
 
-@lru_cache(maxsize=1024)
 def words_of(text: str) -> tuple[Word, ...]:
     """The words of one text, stop words and over-long words among them."""
+    return _kept_words(text) if len(text) <= _MOST_KEPT else _words(text)
+
+
+@lru_cache(maxsize=1024)
+def _kept_words(text: str) -> tuple[Word, ...]:
+    return _words(text)
+
+
+def _words(text: str) -> tuple[Word, ...]:
     with translated("analysing text", "a query"):
         raw, stems, is_indexed = _analyse(text)
     return tuple(map(Word, raw, stems, is_indexed.tolist()))

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow.compute as pc
 
+from omnigraph_core.interruption import pause
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -47,6 +49,7 @@ class Spellings:
         places = places[np.argsort(lengths[places], kind="stable")]
         start = 0
         while start < len(places):
+            pause()
             widest = int(lengths[places[start]]) + 1
             stop = start + max(1, _CELLS // widest)
             # Ascending lengths: the last of the portion is its longest, and may be the longer.

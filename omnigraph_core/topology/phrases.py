@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from omnigraph_core.interruption import pause
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -22,7 +24,10 @@ _FEW: Final = 0.1
 def rows_with_phrase(index: WordIndex, stems: Sequence[str]) -> np.ndarray:
     """Which rows have these stems one after another; none has no stems."""
     is_found = np.zeros(index.count, np.bool_)
-    texts = [index.lexicon.find(stem) for stem in stems]
+    texts = []
+    for stem in stems:
+        pause()
+        texts.append(index.lexicon.find(stem))
     if not texts or min(texts) < 0:
         return is_found
     rows = _candidates(index, texts)
@@ -70,6 +75,7 @@ def _matching(
         return np.empty(0, np.int64)
     places = np.flatnonzero((index.form_stem == texts[0]).take(stream[:last]))
     for step, text in enumerate(texts[1:], start=1):
+        pause()
         places = places[index.form_stem.take(stream.take(places + step)) == text]
     found = np.searchsorted(offsets, places, side="right") - 1
     is_within = places + len(texts) <= offsets[found + 1]

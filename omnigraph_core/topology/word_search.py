@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from omnigraph_core.errors import ParameterError
+from omnigraph_core.interruption import pause
 from omnigraph_core.query.typed import TextFunction
 from omnigraph_core.storage.words import words_of
 from omnigraph_core.topology.fuzzy import Spellings, spellings_of
@@ -84,7 +85,8 @@ class Postings:
                 [f"`fuzzy` takes a distance of zero edits or more, not {max_edits}"]
             )
         key = ("matching", self._key, kind, query, max_edits)
-        return self._cache.get(key, lambda: self._matching(kind, query, max_edits), _nbytes)
+        make = lambda: self._matching(kind, query, max_edits)  # noqa: E731
+        return self._cache.get(key, make, lambda found: _nbytes(found) + 4 * len(query))
 
     def bm25(self, query: str) -> tuple[np.ndarray, np.ndarray]:
         """The rows with a hit, ascending (int32), and their scores (float64).
@@ -92,7 +94,8 @@ class Postings:
         The sum over the distinct words of the query; one that stands there twice counts once.
         """
         key = ("bm25", self._key, query)
-        return self._cache.get(key, lambda: self._scored(query), _nbytes_of_pair)
+        make = lambda: self._scored(query)  # noqa: E731
+        return self._cache.get(key, make, lambda found: _nbytes_of_pair(found) + 4 * len(query))
 
     def _matching(self, kind: TextFunction, query: str, max_edits: int) -> np.ndarray:
         if kind is TextFunction.MATCH_TEXT:
@@ -102,6 +105,7 @@ class Postings:
         else:
             is_found = np.zeros(self.index.count, np.bool_)
             for text in self._wanted(query):
+                pause()
                 is_found[self.index.postings(text)[0]] = True
         is_found.flags.writeable = False
         return is_found
@@ -109,13 +113,17 @@ class Postings:
     def _wanted(self, query: str) -> list[int]:
         """The indexed words of a query that some row has, each once, in an order of their own."""
         stems = sorted({word.stem for word in words_of(query) if word.is_indexed})
-        texts = [self.index.lexicon.find(stem) for stem in stems]
-        return [text for text in texts if text >= 0]
+        found = []
+        for stem in stems:
+            pause()
+            found.append(self.index.lexicon.find(stem))
+        return [text for text in found if text >= 0]
 
     def _rows_near(self, query: str, max_edits: int) -> np.ndarray:
         raws, spellings = self._spellings()
         is_near = np.zeros(len(self.index.lexicon), np.bool_)
         for word in {word.raw for word in words_of(query) if word.is_indexed}:
+            pause()
             is_near[raws[spellings.near(word, max_edits)]] = True
         return self.index.rows_with(is_near.take(self.index.form_raw))
 

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import pickle
 import socket
+import threading
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 
+from omnigraph_core.constants import MAX_STEPS
 from omnigraph_core.engine.omnigraph import Omnigraph
-from omnigraph_core.errors import DataError, ParameterError, QueryTimeout
+from omnigraph_core.errors import ConfigError, DataError, ParameterError, QueryTimeout
 from omnigraph_core.exec.guard import Guard
 from omnigraph_core.settings import DERIVED_FILES
 from omnigraph_core.topology import memory
+from omnigraph_core.topology.memory import shared_cache
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -227,3 +231,52 @@ def test_a_provider_that_does_not_answer_holds_nobody(
         query = f"query q($w: String) {{ match {{ $t: Thing }} return {{ $t.k }} {nearest} }}"
         with pytest.raises(QueryTimeout):
             og.query("main", query, None, {"w": "hello"}, timeout=0.2)
+
+
+def test_a_plan_of_too_many_steps(tmp_path: Path) -> None:
+    og = graph(tmp_path, PEOPLE, [person("a", 1), edge("Knows", "a", "a")])
+    chain = "match {{ {} }} return {{ count(distinct $v1) as n }}"
+
+    def walk(steps: int) -> str:
+        return chain.format(" ".join(f"$v{i} knows $v{i + 1}" for i in range(steps)))
+
+    assert rows(og, walk(MAX_STEPS.value - 1)) == [{"n": 1}]
+    for body in (walk(MAX_STEPS.value), walk(1000)):
+        with pytest.raises(ConfigError, match="steps, and 128 are the most"):
+            rows(og, body)
+
+
+def test_readers_go_on_while_indexes_are_built(tmp_path: Path) -> None:
+    """An index is built on a handle of its own: Lance lets nobody else use it meanwhile."""
+    og = graph(tmp_path, THINGS.replace("f: F64?", "f: F64? @index"), [thing(0)])
+    failures: list[Exception] = []
+    is_over = threading.Event()
+
+    def read() -> None:
+        while not is_over.is_set():
+            shared_cache().clear()  # so that tables are read again
+            try:
+                rows(og, "match { $t: Thing $t.f < 3.0 } return { count($t) as n }")
+            except Exception as problem:  # noqa: BLE001 - whatever it is, it is shown
+                failures.append(problem)
+                return
+
+    readers = [threading.Thread(target=read) for _ in range(4)]
+    for reader in readers:
+        reader.start()
+    for part in range(6):
+        numbers = list(range(part * 5000 + 1, part * 5000 + 5001))
+        og.load(pa.table({"k": numbers, "f": [float(n) for n in numbers]}), type="Thing")
+        og.ensure_indices()
+    is_over.set()
+    for reader in readers:
+        reader.join()
+    assert failures == []
+
+
+def test_a_point_lookup_gives_nothing_else_away(tmp_path: Path) -> None:
+    og = graph(tmp_path, THINGS, [thing(i, team=f"team {i}" * 50) for i in range(1000)])
+    query = "query q() { match { $t: Thing { k: 7 } } return { $t.team as team, $t.k as k, $t } }"
+    for _ in range(4):
+        table = og.query("main", query).to_arrow()
+        assert len(pickle.dumps(table)) < 20_000
