@@ -29,20 +29,25 @@ def find_point(graph: GraphData, read: ReadPlan, lookup: KeyLookup, values: Valu
     number = -1 if id is None else dense.number_of(id)
     if number < 0:
         return read.schema.empty_table()
-    # Values are taken, not sliced: a stretch of a column would carry all its other rows along.
-    only = np.array([number], np.int32)
     columns = zip(read.plan.ir.columns, read.schema.types, strict=True)
     arrays = [
-        dense.values(column.expr.property, only)
+        _value(dense, column.expr.property, number)
         if isinstance(column.expr, PropertyValue)
-        else _object(dense, type, only)
+        else _object(dense, type, number)
         for column, type in columns
     ]
     return pa.Table.from_arrays(arrays, schema=read.schema)
 
 
-def _object(dense: DenseTable, shown: pa.StructType, number: np.ndarray) -> pa.StructArray:
+def _value(dense: DenseTable, name: str, number: int) -> pa.Array:
+    if dense.is_resident(name):
+        # A copy: a stretch of the column would carry all its other rows along.
+        return pa.concat_arrays([dense.column(name).slice(number, 1)])
+    return dense.values(name, np.array([number], np.int32))
+
+
+def _object(dense: DenseTable, shown: pa.StructType, number: int) -> pa.StructArray:
     fields = list(shown)
     return pa.StructArray.from_arrays(
-        [dense.values(field.name, number) for field in fields], fields=fields
+        [_value(dense, field.name, number) for field in fields], fields=fields
     )

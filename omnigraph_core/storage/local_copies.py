@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 TEMPORARY: Final = ".tmp-"
 """In the names of files that are being written."""
 
+_OWN_DIRECTORY: Final = 0o700
+_OWN_FILE: Final = 0o600
+"""Copies hold words of the graph's texts: they are for their owner alone."""
+
 _ABANDONED_SECONDS: Final = 86_400.0
 """After that a file being written is taken for one of a process that was killed."""
 
@@ -49,22 +53,26 @@ class LocalCopies:
         Raises:
             OSError: there is no space or no permission.
         """
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, content)
+        path.parent.mkdir(parents=True, exist_ok=True, mode=_OWN_DIRECTORY)
+        write_whole(path, content, mode=_OWN_FILE)
         directory = _directory()
         if directory is not None:
             _trim(directory, DERIVED_COPY_BYTES.value, spared=path)
 
 
-def write_whole(path: Path, content: Iterable[bytes | memoryview]) -> None:
+def write_whole(path: Path, content: Iterable[bytes | memoryview], *, mode: int = 0o666) -> None:
     """Write a file that is seen with all of its content or not at all, replacing one that is there.
+
+    Args:
+        mode: who may read and write it, as far as the process lets anybody.
 
     Raises:
         OSError: it cannot be written.
     """
     temporary = path.with_name(f"{path.name}{TEMPORARY}{new_ulid()}")
     try:
-        with temporary.open("xb") as file:
+        temporary.touch(mode, exist_ok=False)
+        with temporary.open("wb") as file:
             file.writelines(content)
             file.flush()
             os.fsync(file.fileno())  # else a power cut may leave the name and not the content

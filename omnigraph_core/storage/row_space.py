@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 _BATCH_ROWS: Final = 65_536
 """Rows of a batch: large enough that asking for the next one costs nothing beside its rows."""
 
+_BATCH_BYTES: Final = 64 << 20
+"""Of a batch, about: an array of texts counts no more than 2 GiB, and rows may be wide."""
+
 
 @dataclass(frozen=True, slots=True)
 class FragmentState:
@@ -90,6 +93,7 @@ def read_fragments(
             with_row_address=has_addresses,
             limit=most_rows,
             batch_size=_BATCH_ROWS,
+            batch_size_bytes=_BATCH_BYTES,
             blob_handling="all_binary" if blobs else None,
         )
         for batch in scanner.to_batches():
@@ -107,7 +111,10 @@ def stored_bytes(table: Table) -> int | None:
 def iter_addresses(table: Table, where: str) -> Iterator[np.ndarray]:
     """Where the rows are that a filter in Lance's SQL holds for, some at a time."""
     with translated("looking up rows", table.uri):
-        for batch in table.scanner([], where=where, has_addresses=True).to_batches():
+        scanner = table.dataset.scanner(
+            columns=[], filter=where, with_row_address=True, batch_size_bytes=_BATCH_BYTES
+        )
+        for batch in scanner.to_batches():
             pause()
             yield batch.column(0).to_numpy()
 

@@ -42,6 +42,7 @@ _DAMAGED: Final = re.compile(
     r"|out of bounds|overflow|unexpected (end|eof)|fill whole buffer|file size is too small",
     re.I,
 )
+_TOO_LARGE: Final = re.compile(r"offset overflow|overflowed .*capacity|capacity error", re.I)
 _SOURCE_PLACE: Final = re.compile(r",?\s*/(?:[^,\s]*/)?rustc?/[^,\s]+:\d+:\d+")
 _PATHS: Final = re.compile(r"[^\s<>]*/[^\s<>]*")
 _DEBUG: Final = re.compile(r"\n\nDebug source:.*", re.S)
@@ -93,6 +94,9 @@ def storage_error(problem: BaseException, doing: str, where: str) -> StorageErro
     if _UNREACHABLE.search(reason):
         hint = "the store did not answer; check endpoint and network"
         return StorageError(message, hint=hint, retryable=True)
+    if _TOO_LARGE.search(reason):
+        hint = "these rows are too large to be read at once: ask for fewer of them"
+        return StorageError(message, hint=hint, is_refused=True)
     if is_panic(problem) or _DAMAGED.search(reason):
         hint = "the file is damaged: restore it from a copy of the graph"
         return StorageError(message, hint=hint)

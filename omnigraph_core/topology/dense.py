@@ -13,16 +13,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph_core.errors import InvariantBroken
+from omnigraph_core.errors import BudgetExceeded, InvariantBroken
+from omnigraph_core.interruption import pause
 from omnigraph_core.storage.lookup import ADDRESS, find_rows, take_rows
-from omnigraph_core.storage.row_space import iter_addresses
+from omnigraph_core.storage.row_space import column_identities, iter_addresses, read_fragments
 from omnigraph_core.topology.columns import Column, ColumnMaker
 from omnigraph_core.topology.identity_map import IdentityMap, build_identity_map
 from omnigraph_core.topology.matrices import Matrix, build_matrix
 from omnigraph_core.topology.row_numbers import RowNumbers
+from omnigraph_core.topology.widths import Widths, fixed_width, row_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Hashable, Iterable, Iterator, Sequence
 
     from omnigraph_core.storage.dataset import Table
     from omnigraph_core.storage.row_space import FragmentState
@@ -41,6 +43,15 @@ _FEW: Final = 256
 
 _MOST_MAPPED: Final = 4_000_000
 """Rows beyond which ids are always looked up in the table's index."""
+
+_TAKEN_BYTES: Final = 16 << 20
+"""Of rows that are asked for at once, if they are like the average: some may be far wider."""
+
+_MOST_BYTES: Final = 2**31 - 1
+"""That one array of texts or lists can count."""
+
+_CERTAIN: Final = 16
+"""Values that fit one array, whichever they are."""
 
 
 class DenseTable:
@@ -90,15 +101,37 @@ class DenseTable:
         """The values of these rows in the order given, null for -1; of all rows for None."""
         if self._is_kept_for(name, numbers):
             array = self.column(name)
-            return array if numbers is None else array.take(_indices(numbers))
+            if numbers is None:
+                return array
+            if len(numbers) > _CERTAIN:
+                self._check_size(name, array, numbers)
+            return array.take(_indices(numbers))
         if numbers is None:
-            return self._single(name, self.table.read([name]))
+            ids = [state.id for state in self.fragments]
+            return self._joined(
+                name, (b.column(0) for b in read_fragments(self.table, [name], ids))
+            )
         present = np.flatnonzero(numbers >= 0)
         if len(present) == len(numbers):
             return self._taken(name, numbers)
         places = np.full(len(numbers), -1, np.int64)
         places[present] = np.arange(len(present))
         return self._taken(name, numbers[present]).take(_indices(places))
+
+    def measure(self, name: str, numbers: np.ndarray, negligible: int) -> np.ndarray | float:
+        """Bytes of the values of these rows, each; about as many per row if they are not in memory.
+
+        Args:
+            negligible: 0 is enough of an answer if all of them together take no more.
+        """
+        known = cast("int | None", self._cache.peek(("widest", self.identity, name)))
+        if known is None and not self.is_resident(name):
+            is_asked_for = len(numbers) <= _FEW and self.count > _SMALL
+            if is_asked_for or not self.fits(name):
+                return self._width(name)
+        if (self._widest(name) if known is None else known) * len(numbers) <= negligible:
+            return 0.0
+        return _sizes(self.column(name), numbers)
 
     def numpy(self, name: str) -> tuple[np.ndarray, np.ndarray | None]:
         """A column of numbers, truths or dates, and which values are not null (None: all).
@@ -254,15 +287,58 @@ class DenseTable:
 
     def _taken(self, name: str, numbers: np.ndarray) -> pa.Array:
         distinct, places = np.unique(numbers, return_inverse=True)
-        rows = take_rows(self.table, pa.array(self.addresses_of(distinct)), [name])
-        array = self._single(name, rows)
-        return array if _ascends(numbers) else array.take(pa.array(places))
+        array = self._joined(name, self._portions(name, self.addresses_of(distinct)))
+        if _ascends(numbers):
+            return array
+        if len(places) > len(array):
+            _check_bytes(name, int(_sizes(array, places).sum()))
+        return array.take(pa.array(places))
 
-    def _single(self, name: str, rows: pa.Table) -> pa.Array:
-        array = rows.column(name).combine_chunks()
-        if isinstance(array, pa.ChunkedArray):
-            raise InvariantBroken(f"rows of `{name}` that are asked for at once fit one array")
-        return array
+    def _portions(self, name: str, addresses: np.ndarray) -> Iterator[pa.Array]:
+        """The values at these addresses, as many at a time as are not too large."""
+        step = len(addresses)
+        if name not in self.table.blobs_of((name,)):
+            step = min(step, int(_TAKEN_BYTES / max(self._width(name), 1)))
+        for start in range(0, len(addresses), max(step, 1)):
+            pause()
+            chosen = pa.array(addresses[start : start + max(step, 1)])
+            yield from take_rows(self.table, chosen, [name]).column(name).chunks
+
+    def _joined(self, name: str, arrays: Iterable[pa.Array]) -> pa.Array:
+        """One array of several.
+
+        Raises:
+            BudgetExceeded: no array is that large.
+        """
+        kind = self.table.schema.field(name).type
+        kept: list[pa.Array] = []
+        total = 0
+        for array in arrays:
+            kept.append(array)
+            total += int(array.nbytes)
+            if not pa.types.is_large_binary(kind) and fixed_width(kind) is None:
+                _check_bytes(name, total)
+        return kept[0] if len(kept) == 1 else pa.concat_arrays([pa.array([], kind), *kept])
+
+    def _width(self, name: str) -> float:
+        widths = Widths(self.table, self._numbering(), self._cache, column_identities(self.table))
+        return widths.of((name,))[name]
+
+    def _check_size(self, name: str, array: pa.Array, numbers: np.ndarray) -> None:
+        """Refuse values that no array can hold; one value may be asked for many times."""
+        if fixed_width(array.type) is None and self._widest(name) * len(numbers) > _MOST_BYTES:
+            _check_bytes(name, int(_sizes(array, numbers).sum()))
+
+    def _widest(self, name: str) -> int:
+        """Bytes of the largest value of a column that is kept."""
+        if not self.count:
+            return 0
+
+        def build() -> int:
+            array = self.column(name)
+            return int(row_bytes(array, np.arange(len(array))).max())
+
+        return self._cache.get(("widest", self.identity, name), build, lambda _: 200)
 
 
 def _indices(numbers: np.ndarray) -> pa.Array:
@@ -270,6 +346,20 @@ def _indices(numbers: np.ndarray) -> pa.Array:
     if len(numbers) and numbers.min() < 0:
         return pa.array(numbers, mask=numbers < 0)
     return pa.array(numbers)
+
+
+def _sizes(array: pa.Array, numbers: np.ndarray) -> np.ndarray:
+    """Bytes of the values with these numbers, 0 for -1."""
+    if not len(array):
+        return np.zeros(len(numbers), np.int64)
+    sizes = row_bytes(array, np.maximum(numbers, 0))
+    sizes[numbers < 0] = 0
+    return sizes
+
+
+def _check_bytes(name: str, byte_count: int) -> None:
+    if byte_count > _MOST_BYTES:
+        raise BudgetExceeded(f"values of {name}", byte_count, _MOST_BYTES)
 
 
 def _ascends(numbers: np.ndarray) -> bool:

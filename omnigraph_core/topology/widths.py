@@ -1,7 +1,8 @@
 """What columns take in memory, before they are read: types and a few rows tell.
 
 Of types that differ in length a sample is read, of several columns at once and again when a table
-has doubled. A table whose files are small is not sampled: they say enough.
+has doubled; it is spread over the rows, since the first ones need not be like the others. A table
+of few rows in small files is not sampled. Of rows in memory the offsets tell exactly.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from omnigraph_core.storage.lookup import take_rows
-from omnigraph_core.storage.row_space import read_fragments, stored_bytes
+from omnigraph_core.storage.lookup import iter_taken
+from omnigraph_core.storage.row_space import stored_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
@@ -21,13 +22,13 @@ if TYPE_CHECKING:
     from omnigraph_core.topology.memory import ByteCache
     from omnigraph_core.topology.row_numbers import RowNumbers
 
-_SMALL_ROWS: Final = 4_096
+_SMALL_ROWS: Final = 1_024
 _SMALL_BYTES: Final = 4 << 20
-_FIRST_ROWS: Final = 1_024
-_SPREAD_FROM: Final = 65_536
-"""Rows from which a sample is spread over the table: the first ones need not be like the others."""
-
-_SPREAD_ROWS: Final = 256
+_LARGE_ROWS: Final = 65_536
+_SAMPLE_ROWS: Final = 64
+_LARGE_SAMPLE_ROWS: Final = 256
+_SAMPLE_BYTES: Final = 64 << 20
+"""Of a sample, about: it ends early where rows are very wide."""
 
 
 class Widths:
@@ -75,17 +76,47 @@ class Widths:
             total = stored_bytes(self._table)
             if total is not None and total <= _SMALL_BYTES:
                 return [total / max(count, 1) for _ in names]
-        sample = self._spread(names) if count > _SPREAD_FROM else self._first(names)
-        return [sample.column(name).nbytes / max(sample.num_rows, 1) for name in names]
+        if not count:
+            return [0.0 for _ in names]
+        sample = self._sample(names)
+        return [sample.column(name).nbytes / sample.num_rows for name in names]
 
-    def _first(self, names: Sequence[str]) -> pa.Table:
-        fragment = next(state.id for state in self._rows.states if state.rows)
-        batches = read_fragments(self._table, names, [fragment], most_rows=_FIRST_ROWS)
-        return pa.Table.from_batches(batches)
+    def _sample(self, names: Sequence[str]) -> pa.Table:
+        count = self._rows.count
+        wanted = _SAMPLE_ROWS if count <= _LARGE_ROWS else _LARGE_SAMPLE_ROWS
+        numbers = np.linspace(0, count - 1, min(wanted, count)).astype(np.int64)
+        mixed = np.random.default_rng(0).permutation(numbers)  # any part of it is spread as well
+        taken: list[pa.Table] = []
+        for rows in iter_taken(self._table, pa.array(self._rows.addresses_of(mixed)), names):
+            taken.append(rows)
+            if sum(part.nbytes for part in taken) > _SAMPLE_BYTES:
+                break
+        return pa.concat_tables(taken)
 
-    def _spread(self, names: Sequence[str]) -> pa.Table:
-        numbers = np.linspace(0, self._rows.count - 1, _SPREAD_ROWS).astype(np.int64)
-        return take_rows(self._table, pa.array(self._rows.addresses_of(numbers)), names)
+
+def row_bytes(array: pa.Array, numbers: np.ndarray) -> np.ndarray:
+    """Bytes of the values with these numbers, none of them -1, as 64 bits each."""
+    places = numbers.astype(np.int64)
+    return _stretch_bytes(array, places, places + 1)
+
+
+def _stretch_bytes(array: pa.Array, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """Bytes of values from each start to each end, with the offsets that say where they are."""
+    kind = array.type
+    width = fixed_width(kind)
+    if width is not None:
+        counted: np.ndarray = np.ceil((ends - starts) * width).astype(np.int64)
+        return counted
+    is_short = pa.types.is_string(kind) or pa.types.is_binary(kind) or pa.types.is_list(kind)
+    offset = np.dtype(np.int32 if is_short else np.int64)
+    content = array.buffers()[1] or bytes(offset.itemsize)
+    offsets = np.frombuffer(content, offset)[array.offset :]
+    first = offsets.take(starts).astype(np.int64)
+    last = offsets.take(ends).astype(np.int64)
+    sizes: np.ndarray = (ends - starts) * offset.itemsize
+    is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind)
+    sizes += _stretch_bytes(array.values, first, last) if is_list else last - first
+    return sizes
 
 
 def fixed_width(kind: pa.DataType) -> float | None:
