@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from typing import TYPE_CHECKING
 
 import pytest
@@ -26,6 +27,10 @@ settings.register_profile(
 )
 settings.register_profile("long", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+# A run in the background may ignore interrupts, and so would every process that a test interrupts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Some of these win over what a client is told: no test may reach a real account.
 _ACCOUNTS = ("AWS_", "GEMINI_", "OPENAI_", "OPENROUTER_", "OMNIGRAPH_EMBED", "NANOGRAPH_")
