@@ -10,17 +10,18 @@ import weakref
 from typing import TYPE_CHECKING
 
 from omnigraph_core.embedding.embedder import Embedder
-from omnigraph_core.engine import branching, entities, protection, runs
-from omnigraph_core.engine.cleanup import cleanup
+from omnigraph_core.engine import branching, entities, protection
+from omnigraph_core.engine.diffs import Diffs
+from omnigraph_core.engine.evolution import Evolution
 from omnigraph_core.engine.lifecycle import init_graph, open_graph
-from omnigraph_core.engine.optimize import optimize
+from omnigraph_core.engine.merging import Merging
 from omnigraph_core.engine.reads import Reads
+from omnigraph_core.engine.run_calls import Runs
+from omnigraph_core.engine.upkeep import Upkeep
 from omnigraph_core.engine.writes import Writes
 from omnigraph_core.errors import OmnigraphError
 from omnigraph_core.exec.queries import QueryCache
 from omnigraph_core.history import door, refs
-from omnigraph_core.history.retention import retention
-from omnigraph_core.history.runs import RunRegistry
 from omnigraph_core.history.snapshots import ReadTarget, commit_at_time, state_at_commit
 from omnigraph_core.ids import new_ulid
 from omnigraph_core.manifest.image import MAIN
@@ -33,11 +34,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from datetime import datetime, timedelta
 
-    from omnigraph_core.engine.cleanup import CleanupReport
-    from omnigraph_core.engine.optimize import TableOptimizeStats
     from omnigraph_core.history.context import GraphContext
     from omnigraph_core.history.refs import BranchRef, Tag
-    from omnigraph_core.history.runs import RunRecord, RunStatus
     from omnigraph_core.manifest.catalog import CatalogState
     from omnigraph_core.manifest.changes import Change
     from omnigraph_core.manifest.image import GraphCommit
@@ -46,7 +44,7 @@ if TYPE_CHECKING:
     from omnigraph_core.storage.dataset import Table
 
 
-class Omnigraph(Reads, Writes):
+class Omnigraph(Reads, Writes, Diffs, Merging, Evolution, Runs, Upkeep):
     """An open graph."""
 
     def __init__(self, context: GraphContext) -> None:
@@ -278,84 +276,6 @@ class Omnigraph(Reads, Writes):
             TagNotFound: there is none of that name.
         """
         refs.delete_tag(self._context.store, refs.read_tag(self._context.store, name).tag)
-
-    # Runs
-
-    def begin_run(
-        self,
-        target_branch: str = MAIN,
-        *,
-        operation_hash: str | None = None,
-        actor: str | None = None,
-    ) -> RunRecord:
-        """Begin work on a branch of its own, out of sight of the target.
-
-        Raises:
-            BranchNotFound: no such target.
-        """
-        return runs.begin_run(
-            self._context, target_branch, operation_hash=operation_hash, actor=actor
-        )
-
-    def abort_run(self, run_id: str) -> RunRecord:
-        """
-        Raises:
-            RunNotFound: there is none of that id.
-            ConflictError: it was published, or aborted before.
-        """
-        return runs.abort_run(self._context, run_id)
-
-    def fail_run(self, run_id: str) -> RunRecord:
-        """
-        Raises:
-            RunNotFound: there is none of that id.
-            ConflictError: it was published or aborted.
-        """
-        return runs.fail_run(self._context, run_id)
-
-    def get_run(self, run_id: str) -> RunRecord:
-        """
-        Raises:
-            RunNotFound: there is none of that id.
-        """
-        return RunRegistry(self._context.store).get(run_id)
-
-    def list_runs(
-        self, *, target_branch: str | None = None, status: RunStatus | None = None
-    ) -> tuple[RunRecord, ...]:
-        """Runs, oldest first."""
-        return RunRegistry(self._context.store).list(target_branch, status)
-
-    # Maintenance
-
-    def optimize(
-        self, *, branch: str = MAIN, actor: str | None = None
-    ) -> tuple[TableOptimizeStats, ...]:
-        """Compact tables and complete their indexes; the rows stay the same.
-
-        Raises:
-            BranchNotFound: there is none of that name.
-        """
-        return optimize(self._context, branch, actor=actor)
-
-    def cleanup(
-        self,
-        *,
-        keep: int | None = None,
-        older_than: timedelta | None = None,
-        grace: timedelta | None = None,
-        is_preview: bool = False,
-    ) -> CleanupReport:
-        """Remove versions that are neither among the newest `keep` nor younger than `older_than`.
-
-        Heads, tags, held snapshots, merge bases of branches and whatever is younger than `grace`
-        stay in any case.
-
-        Raises:
-            ConfigError: neither is given, or `grace` is too short for running writers.
-        """
-        policy = retention(keep, older_than, grace)
-        return cleanup(self._context, policy, is_preview=is_preview)
 
 
 def _target(target: str | ReadTarget) -> ReadTarget:

@@ -12,7 +12,8 @@ OmnigraphError
 │   ├── ConstraintViolation
 │   ├── EndpointNotFound
 │   ├── DuplicateKey
-│   └── ParameterError
+│   ├── ParameterError
+│   └── CursorRejected
 ├── NotFoundError
 │   ├── BranchNotFound
 │   ├── CommitNotFound
@@ -21,7 +22,8 @@ OmnigraphError
 │   ├── TagNotFound
 │   ├── RunNotFound
 │   ├── QueryNotFound
-│   └── GraphNotFound
+│   ├── GraphNotFound
+│   └── ChangeFeedGap
 ├── ConflictError
 │   ├── VersionConflict
 │   ├── PreconditionFailed
@@ -53,6 +55,7 @@ from __future__ import annotations
 from omnigraph_core.errors.given import (
     CompileError,
     ConstraintViolation,
+    CursorRejected,
     DataError,
     DuplicateKey,
     EndpointNotFound,
@@ -72,6 +75,7 @@ from omnigraph_core.errors.state import (
     AlreadyExists,
     BranchInUse,
     BranchNotFound,
+    ChangeFeedGap,
     CommitNotFound,
     CommitOutcomeUnknown,
     ConflictError,
@@ -108,12 +112,14 @@ __all__ = [
     "BranchInUse",
     "BranchNotFound",
     "BudgetExceeded",
+    "ChangeFeedGap",
     "CommitNotFound",
     "CommitOutcomeUnknown",
     "CompileError",
     "ConfigError",
     "ConflictError",
     "ConstraintViolation",
+    "CursorRejected",
     "DataError",
     "DuplicateKey",
     "EmbeddingError",

@@ -126,3 +126,9 @@ class ParameterError(DataError):
 
     def details(self) -> dict[str, object]:
         return {"problems": list(self.problems)}
+
+
+class CursorRejected(DataError):
+    """A cursor of the change feed is damaged, or is of another branch or filter."""
+
+    code = "changes.cursor_rejected"

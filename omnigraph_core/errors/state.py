@@ -65,6 +65,20 @@ class GraphNotFound(NotFoundError):
     code = "not_found.graph"
 
 
+class ChangeFeedGap(NotFoundError):
+    """Commits after a cursor were cleaned up: what they changed can no longer be told."""
+
+    code = "changes.gap"
+
+    def __init__(self, message: str, *, resume_commit_id: str) -> None:
+        super().__init__(message, hint=f"read the state of {resume_commit_id} and go on from there")
+        self.resume_commit_id = resume_commit_id
+        """The oldest commit of the branch whose state is still there."""
+
+    def details(self) -> dict[str, object]:
+        return {"resume_commit_id": self.resume_commit_id}
+
+
 class ConflictError(OmnigraphError):
     """The request is well-formed but the current state refuses it."""
 
@@ -141,7 +155,11 @@ class MergeConflicts(ConflictError):
     code = "merge.conflicts"
 
     def __init__(self, message: str, conflicts: Sequence[dict[str, object]]) -> None:
-        super().__init__(message, hint="resolve the rows on the source branch and merge again")
+        super().__init__(
+            message,
+            hint="choose a side for each row with a resolution, or change rows on one of the "
+            "branches, and merge again",
+        )
         self.conflicts = tuple(conflicts)
 
     def details(self) -> dict[str, object]:

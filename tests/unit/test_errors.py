@@ -55,6 +55,7 @@ EXAMPLES: list[tuple[errors.OmnigraphError, dict[str, object]]] = [
         errors.VersionConflict("node:Part", 3, 4),
         {"table_key": "node:Part", "expected": 3, "actual": 4},
     ),
+    (errors.ChangeFeedGap("x", resume_commit_id="c"), {"resume_commit_id": "c"}),
     (errors.MergeConflicts("x", [{"row": "a"}]), {"merge_conflicts": [{"row": "a"}]}),
     (
         errors.PolicyDenied("agent", "change", "r1"),
