@@ -115,6 +115,12 @@ EXACT_VECTOR_BYTES: Final = Constant(
     "it asks the column's index.",
 )
 
+COMPARE_ROWS: Final = Constant(
+    "compare_rows",
+    4 * 2**20,
+    "Rows whose ids are in memory at a time while two versions of a table are compared.",
+)
+
 CONSTANTS: Final[tuple[Constant[Any], ...]] = (
     RESERVED_PARAMETER,
     RRF_K,
@@ -137,4 +143,5 @@ CONSTANTS: Final[tuple[Constant[Any], ...]] = (
     DERIVED_MIN_ROWS,
     DERIVED_GROWTH,
     DERIVED_COPY_BYTES,
+    COMPARE_ROWS,
 )

@@ -122,6 +122,20 @@ PUBLISH_LEASE: Final = Setting(
     "Cleanup spares everything younger than twice this. The same for every process of a graph.",
 )
 
+RUN_EXPIRY: Final = Setting(
+    "OMNIGRAPH_RUN_EXPIRY",
+    86_400.0,
+    _positive_seconds,
+    "Seconds without a write after which a running run counts as left behind: it no longer keeps "
+    "its target from being deleted, and cleanup ends it.",
+)
+SCHEMA_LOCK: Final = Setting(
+    "OMNIGRAPH_SCHEMA_LOCK",
+    600.0,
+    _positive_seconds,
+    "Seconds after which the lock of a schema change counts as left behind. It only spares two "
+    "people the work of which one would be refused; data is written all the while.",
+)
 SYNC: Final = Setting(
     "OMNIGRAPH_SYNC",
     False,
@@ -315,6 +329,13 @@ DERIVED_FILES: Final = Setting(
     _flag,
     "Keeps adjacency and words as files beside the graph, for the next process to map.",
 )
+MAINTENANCE_CONCURRENCY: Final = Setting(
+    "OMNIGRAPH_MAINTENANCE_CONCURRENCY",
+    8,
+    _count_or(8),
+    "Tables that `optimize`, `cleanup` and `verify` work on at a time. What computes more than it "
+    "waits for the store is never done on more tables than there are processors, or two.",
+)
 READ_MAX_AGE: Final = Setting(
     "OMNIGRAPH_READ_MAX_AGE",
     0.0,
@@ -334,6 +355,8 @@ SETTINGS: Final[tuple[Setting[Any], ...]] = (
     AWS_S3_FORCE_PATH_STYLE,
     AWS_ALLOW_HTTP,
     PUBLISH_LEASE,
+    RUN_EXPIRY,
+    SCHEMA_LOCK,
     SYNC,
     EMBED_PROVIDER,
     EMBED_MODEL,
@@ -359,6 +382,7 @@ SETTINGS: Final[tuple[Setting[Any], ...]] = (
     CACHE_DIR,
     DERIVED_FILES,
     READ_MAX_AGE,
+    MAINTENANCE_CONCURRENCY,
 )
 
 

@@ -18,14 +18,21 @@ import typer
 
 from omnigraph_core import __version__
 from omnigraph_core.cli.commands import (
+    branch,
     change,
+    changes,
+    commit,
     embed,
     export,
     graph,
     index,
     load,
+    maintain,
     query,
     read,
+    run,
+    snapshot,
+    tag,
 )
 from omnigraph_core.errors import DataError, OmnigraphError, PreconditionFailed
 
@@ -44,6 +51,17 @@ app.command("read")(read.read)
 app.command("change")(change.change)
 app.command("export")(export.export)
 app.command("embed")(embed.embed)
+app.command("optimize")(maintain.optimize)
+app.command("cleanup")(maintain.cleanup)
+app.command("verify")(maintain.verify)
+app.command("snapshot")(snapshot.snapshot)
+branch.app.command("diff")(changes.diff)
+commit.app.command("changes")(changes.commit_changes)
+app.add_typer(branch.app, name="branch")
+app.add_typer(commit.app, name="commit")
+app.add_typer(changes.app, name="changes")
+app.add_typer(tag.app, name="tag")
+app.add_typer(run.app, name="run")
 app.add_typer(query.app, name="query")
 app.add_typer(index.app, name="index")
 

@@ -11,7 +11,9 @@ import typer
 from omnigraph_core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from omnigraph_core.diff.model import ChangeStats
 
 
 def print_json(document: object) -> None:
@@ -42,3 +44,38 @@ def count(number: int, noun: str) -> str:
     ('1 node', '2 nodes')
     """
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def key_values(members: Mapping[str, object]) -> Iterator[str]:
+    """A line for each member that has a value.
+
+    >>> list(key_values({"run_id": "01R", "actor_id": None}))
+    ['run_id: 01R']
+    """
+    return (f"{name}: {value}" for name, value in members.items() if value is not None)
+
+
+def with_actor(line: str, actor: str | None) -> str:
+    """
+    >>> with_actor("01C version=2", "ada"), with_actor("01C version=2", None)
+    ('01C version=2 actor=ada', '01C version=2')
+    """
+    return line if actor is None else f"{line} actor={actor}"
+
+
+def row_counts(inserted: int, updated: int, deleted: int) -> str:
+    """
+    >>> row_counts(2, 0, 1)
+    '+2 ~0 -1'
+    """
+    return f"+{inserted} ~{updated} -{deleted}"
+
+
+def change_lines(stats: ChangeStats) -> Iterator[str]:
+    """How much differs: schema, then tables."""
+    yield from (f"schema: {step}" for step in stats.schema_steps)
+    for table in stats.tables:
+        counts = row_counts(table.inserts, table.updates, table.deletes)
+        yield f"{table.table_key} {counts}"
+    if not stats.tables and not stats.schema_steps:
+        yield "no difference"

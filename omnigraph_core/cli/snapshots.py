@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from omnigraph_core.cli.options import MAIN
+from omnigraph_core.ids import is_ulid
 
 if TYPE_CHECKING:
     from omnigraph_core.engine.omnigraph import Omnigraph
@@ -93,3 +94,21 @@ def _moment(text: str) -> datetime:
         raise typer.BadParameter(
             f"--at {text!r}: expected a moment as 2031-05-02T10:00:00Z"
         ) from problem
+
+
+def named_target(text: str) -> ReadTarget:
+    """What a text names: `tag:NAME`, a commit id, or a branch; `branch:NAME` for one that looks
+    like either.
+
+    Raises:
+        typer.BadParameter: it names nothing.
+    """
+    from omnigraph_core.history.snapshots import ReadTarget  # slow: beside the storage code
+
+    name = text.strip()
+    kind, colon, rest = name.partition(":")
+    if not name or (colon and not rest):
+        raise typer.BadParameter(f"{text!r}: expected a branch, a commit id or tag:NAME")
+    if colon and kind in ("tag", "branch"):
+        return ReadTarget(tag=rest) if kind == "tag" else ReadTarget(branch=rest)
+    return ReadTarget(snapshot_id=name) if is_ulid(name) else ReadTarget(branch=name)

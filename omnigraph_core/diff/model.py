@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,6 +76,12 @@ class ChangeFilter:
     type_names: frozenset[str] = frozenset()
     ops: frozenset[ChangeOp] = frozenset()
 
+    def wants(self, op: ChangeOp) -> bool:
+        return not self.ops or op in self.ops
+
+
+EVERYTHING: Final = ChangeFilter()
+
 
 @dataclass(frozen=True, slots=True)
 class TableChanges:
@@ -110,12 +116,13 @@ class ChangeStats:
 class ChangeSet:
     """Everything that differs between two snapshots: nodes then edges, by type, then id.
 
-    `branch` is the one both are of, None if they are of two.
+    `branch` is the one both are of, None if they are of two. Before the first commit there is
+    nothing: version 0, and no commit.
     """
 
     from_version: int
     to_version: int
-    from_commit_id: str
+    from_commit_id: str | None
     to_commit_id: str
     branch: str | None
     changes: tuple[EntityChange, ...]
@@ -158,6 +165,12 @@ class CommitChanges:
     commit: GraphCommit
     changes: ChangeSet
 
+    def to_json(self, *, has_values: bool = True) -> dict[str, object]:
+        return {
+            "commit": self.commit.to_json(),
+            "changes": self.changes.to_json(has_values=has_values),
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class ChangePage:
@@ -165,5 +178,12 @@ class ChangePage:
 
     blocks: tuple[CommitChanges, ...]
     cursor: str
-    is_caught_up: bool = field(default=True)
+    is_caught_up: bool = True
     """Nothing newer was there."""
+
+    def to_json(self, *, has_values: bool = True) -> dict[str, object]:
+        return {
+            "cursor": self.cursor,
+            "caught_up": self.is_caught_up,
+            "blocks": [block.to_json(has_values=has_values) for block in self.blocks],
+        }

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from omnigraph_core.engine.protection import hold
-from omnigraph_core.errors import BranchInUse, ConfigError, ConflictError, StorageError
+from omnigraph_core.engine.removal import remove_branch
+from omnigraph_core.engine.run_ends import give_up_expired, judged
+from omnigraph_core.errors import BranchInUse, ConfigError
 from omnigraph_core.history import branches, refs
 from omnigraph_core.history.ancestry import ancestors
-from omnigraph_core.history.runs import RunRegistry, RunStatus
+from omnigraph_core.history.runs import RunRegistry, RunStatus, mark_aborted
 from omnigraph_core.history.snapshots import ReadTarget, state_at, state_at_commit
-from omnigraph_core.manifest.catalog import load_latest, load_version
+from omnigraph_core.manifest.catalog import load_version
 from omnigraph_core.settings import PUBLISH_LEASE
 
 if TYPE_CHECKING:
     from omnigraph_core.history.context import GraphContext
     from omnigraph_core.history.refs import BranchRef
+    from omnigraph_core.history.runs import RunRecord
     from omnigraph_core.manifest.catalog import CatalogState
     from omnigraph_core.manifest.image import GraphCommit
 
@@ -62,20 +65,24 @@ def delete_branch(
     Raises:
         ConfigError: main, or a branch of OmniGraph's own.
         BranchNotFound: there is none of that name.
-        BranchInUse: branches forked from it, or running runs, depend on it.
+        BranchInUse: branches forked from it, or running runs, depend on it; runs that have expired
+            do not, and are aborted.
     """
     ref = branches.find_branch(context.store, name)
-    running = RunRegistry(context.store).list(ref.branch, RunStatus.RUNNING)
-    if running:
+    runs = judged(context, RunRegistry(context.store).list(ref.branch, RunStatus.RUNNING))
+    if live := [run for run in runs if not run.is_expired]:
         raise BranchInUse(
-            f"`{ref.branch}` is the target of run {', '.join(run.run_id for run in running)}",
-            hint="publish or abort the runs first",
+            f"`{ref.branch}` is the target of {'; '.join(map(_shown, live))}",
+            hint="publish or abort these runs first",
         )
-    branches.delete_branch(context.store, ref, is_internal_allowed=is_internal_allowed, actor=actor)
-    try:  # after: nothing is committed on it any more
-        context.commits.catch_up(ref, load_latest(branches.catalog_of(context.store, ref)))
-    except (StorageError, ConflictError):
-        return  # cleanup does it before it removes the catalog
+    remove_branch(context, ref, is_internal_allowed=is_internal_allowed, actor=actor)
+    give_up_expired(context, runs, mark_aborted)
+
+
+def _shown(run: RunRecord) -> str:
+    since = datetime.fromtimestamp(run.created_at / 1_000_000, UTC)
+    owner = "nobody named" if run.actor_id is None else run.actor_id
+    return f"run {run.run_id}, begun by {owner} at {since:%Y-%m-%dT%H:%M:%SZ}"
 
 
 def resolve(context: GraphContext, target: ReadTarget) -> CatalogState:

@@ -15,6 +15,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from omnigraph_core.clock import now_us
+from omnigraph_core.engine.optimize import LOGS
 from omnigraph_core.engine.roots import pins, plan_catalogs, protect
 from omnigraph_core.engine.runs import drop_run_branches
 from omnigraph_core.errors import StorageError
@@ -22,14 +23,8 @@ from omnigraph_core.failpoints import declare
 from omnigraph_core.history import refs
 from omnigraph_core.history.refs import CleanupIntent
 from omnigraph_core.ids import new_ulid
-from omnigraph_core.manifest.layout import (
-    BRANCH_MANIFESTS,
-    GRAPH_COMMIT_ACTORS,
-    GRAPH_COMMITS,
-    GRAPH_RUN_ACTORS,
-    GRAPH_RUNS,
-    branch_manifest_path,
-)
+from omnigraph_core.manifest.layout import BRANCH_MANIFESTS, branch_manifest_path
+from omnigraph_core.settings import MAINTENANCE_CONCURRENCY
 from omnigraph_core.storage.dataset import open_table
 from omnigraph_core.storage.derived import DERIVED, list_derived, read_pins
 from omnigraph_core.storage.image import trim_versions
@@ -56,7 +51,6 @@ _ANNOUNCED: Final = declare("cleanup.after_intent", "the doomed versions are ann
 _TRIMMED: Final = declare("cleanup.after_trim", "old catalog versions are gone, their files not")
 _SWEPT: Final = declare("cleanup.after_table", "one more table is swept")
 
-_PARALLEL: Final = 8
 _ANNOUNCEMENT_SECONDS: Final = 86_400
 """After that an announcement is taken for one of a cleanup that was killed."""
 
@@ -69,6 +63,13 @@ class BranchCleanup:
     old_versions_removed: int
     versions_kept: int
 
+    def to_json(self) -> dict[str, object]:
+        return {
+            "branch": self.branch,
+            "old_versions_removed": self.old_versions_removed,
+            "versions_kept": self.versions_kept,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class TableCleanup:
@@ -80,27 +81,67 @@ class TableCleanup:
     files_removed: int
     bytes_removed: int
 
+    def to_json(self) -> dict[str, object]:
+        return {
+            "table_key": self.table_key,
+            "location": self.location,
+            "bytes_removed": self.bytes_removed,
+            "old_versions_removed": self.old_versions_removed,
+            "files_removed": self.files_removed,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class CleanupReport:
+    """What is, or would be, removed; derived files are made again when they are needed."""
+
     is_preview: bool
     branches: tuple[BranchCleanup, ...]
     tables: tuple[TableCleanup, ...]
+    derived_files_removed: int = 0
+    derived_bytes_removed: int = 0
 
     @property
     def bytes_removed(self) -> int:
+        """Of tables."""
         return sum(table.bytes_removed for table in self.tables)
 
+    @property
+    def old_versions_removed(self) -> int:
+        """Of branches."""
+        return sum(branch.old_versions_removed for branch in self.branches)
 
-def cleanup(context: GraphContext, policy: Retention, *, is_preview: bool) -> CleanupReport:
+    def to_json(self) -> dict[str, object]:
+        return {
+            "is_preview": self.is_preview,
+            "old_versions_removed": self.old_versions_removed,
+            "bytes_removed": self.bytes_removed,
+            "derived_files_removed": self.derived_files_removed,
+            "derived_bytes_removed": self.derived_bytes_removed,
+            "branches": [branch.to_json() for branch in self.branches],
+            "tables": [table.to_json() for table in self.tables],
+        }
+
+
+def cleanup(
+    context: GraphContext,
+    policy: Retention,
+    *,
+    branches: Collection[str] | None = None,
+    is_preview: bool,
+) -> CleanupReport:
     """Remove old versions and every file that nothing kept needs.
 
+    Args:
+        branches: the only ones that versions are taken from; every version of the others stays.
+
     Raises:
+        BranchNotFound: a branch that is named is not there, nor was.
         StorageError: a root cannot be read; nothing was removed.
     """
     started = time.time()
-    listed, derived = _list_tables(context), list_derived(context.store)
-    plans = plan_catalogs(context, policy, is_preview=is_preview)
+    listed, derived = list_tables(context), list_derived(context.store)
+    plans = plan_catalogs(context, policy, branches=branches, is_preview=is_preview)
     intent = None if is_preview else _announce(context, plans)
     plans = protect(context, plans)
     kept = pins(context, plans)
@@ -111,19 +152,22 @@ def cleanup(context: GraphContext, policy: Retention, *, is_preview: bool) -> Cl
         refs.delete_cleanup(context.store, intent.id)
         _TRIMMED.hit()
         _sweep(context, garbage)
-        delete_files(context.store, DERIVED, outdated)
+        delete_files(context.store, DERIVED, [_below_derived(file) for file in outdated])
         _remove_unfinished_catalogs(context, plans, older_than=started - policy.grace)
         _remove_leftovers(context, policy, now=started)
-    return CleanupReport(is_preview, _branch_rows(plans), _table_rows(garbage, kept))
+    derived_bytes = sum(file.size for file in outdated)
+    tables = _table_rows(garbage, kept)
+    return CleanupReport(is_preview, _branch_rows(plans), tables, len(outdated), derived_bytes)
 
 
-def _list_tables(context: GraphContext) -> dict[str, tuple[TableFile, ...]]:
+def list_tables(context: GraphContext) -> dict[str, tuple[TableFile, ...]]:
+    """The files of every table there is, by location: one listing each."""
     locations = [
         f"{kind}/{name}"
         for kind in ("nodes", "edges")
         for name in list_directories(context.store, kind)
     ]
-    with ThreadPoolExecutor(_PARALLEL) as pool:
+    with ThreadPoolExecutor(MAINTENANCE_CONCURRENCY.read()) as pool:
         listings = pool.map(lambda location: list_files(context.store, location), locations)
         return dict(zip(locations, listings, strict=True))
 
@@ -171,7 +215,7 @@ def _find_garbage(
     older_than: float,
 ) -> dict[str, tuple[TableFile, ...]]:
     """The old files of each table that no kept version reaches."""
-    with ThreadPoolExecutor(_PARALLEL) as pool:
+    with ThreadPoolExecutor(MAINTENANCE_CONCURRENCY.read()) as pool:
         marked: dict[str, set[str]] = {location: set(PERMANENT) for location, _ in kept}
         reached = pool.map(lambda pin: _reachable(context, pin), kept)
         for (location, _), files in zip(kept, reached, strict=True):
@@ -198,13 +242,16 @@ def _find_outdated(
     kept: Collection[Pin],
     *,
     older_than: float,
-) -> tuple[str, ...]:
-    """The old derived files made from a table version that is not kept, relative to their root."""
+) -> tuple[StoredObject, ...]:
+    """The old derived files made from a table version that is not kept."""
     old = [file for file in derived if file.last_modified.timestamp() < older_than]
-    with ThreadPoolExecutor(_PARALLEL) as pool:
+    with ThreadPoolExecutor(MAINTENANCE_CONCURRENCY.read()) as pool:
         needed = pool.map(lambda file: _is_needed(context, file, kept), old)
-        found = [file.path for file, is_needed in zip(old, needed, strict=True) if not is_needed]
-    return tuple(path.removeprefix(f"{DERIVED}/") for path in found)
+        return tuple(file for file, is_needed in zip(old, needed, strict=True) if not is_needed)
+
+
+def _below_derived(file: StoredObject) -> str:
+    return file.path.removeprefix(f"{DERIVED}/")
 
 
 def _is_needed(context: GraphContext, file: StoredObject, kept: Collection[Pin]) -> bool:
@@ -239,7 +286,7 @@ def _remove_leftovers(context: GraphContext, policy: Retention, *, now: float) -
     drop_run_branches(context, older_than=microseconds - round(policy.grace * 1_000_000))
     for prefix in ("nodes", "edges", BRANCH_MANIFESTS):
         prune_directories(store, prefix, older_than=now - policy.grace)
-    for path in (GRAPH_COMMITS, GRAPH_COMMIT_ACTORS, GRAPH_RUNS, GRAPH_RUN_ACTORS):
+    for path in LOGS:
         log = open_log(store, path)
         if log is not None:
             trim(log, timedelta(seconds=policy.grace))

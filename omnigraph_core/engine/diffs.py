@@ -2,13 +2,200 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from contextlib import ExitStack
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from omnigraph_core.diff import feed
+from omnigraph_core.diff.feed import MOST_CHANGES, MOST_COMMITS, Wanted
+from omnigraph_core.diff.model import EVERYTHING, ChangePage
+from omnigraph_core.diff.snapshots import compare_snapshots
+from omnigraph_core.diff.tables import check_type_names
+from omnigraph_core.engine.branching import resolve
+from omnigraph_core.engine.protection import hold
+from omnigraph_core.errors import ConfigError
+from omnigraph_core.history.snapshots import ReadTarget, state_at
+from omnigraph_core.manifest.image import MAIN
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from omnigraph_core.diff.model import ChangeFilter, ChangeSet, EntityChange
+    from omnigraph_core.diff.snapshots import SnapshotDiff
     from omnigraph_core.history.context import GraphContext
+    from omnigraph_core.manifest.snapshot import Snapshot
+
+_LASTING: Final = timedelta(days=1)
+"""How long cleanup spares what a stream of changes reads."""
 
 
 class Diffs:
     """What differs between states of a graph."""
 
     _context: GraphContext
+
+    def diff_between(
+        self,
+        source: str | ReadTarget,
+        target: str | ReadTarget,
+        filter: ChangeFilter | None = None,
+        *,
+        has_values: bool = True,
+        limit: int | None = None,
+    ) -> ChangeSet:
+        """What has to change for `source` to be as `target` is: branches, commits or tags.
+
+        Args:
+            has_values: rows before and after with each change, and the names of what differs.
+            limit: changes that are listed; the counts are those of all.
+
+        Raises:
+            NotFoundError: no such branch, commit or tag, or cleanup has removed it.
+            ConfigError: the filter names a type that neither has.
+        """
+        _check_limit(limit)
+        before, after = self._snapshots(source, target)
+        found = self._compared(before, after, filter)
+        return found.change_set(has_values=has_values, limit=limit)
+
+    def diff_commits(
+        self,
+        from_commit_id: str,
+        to_commit_id: str,
+        filter: ChangeFilter | None = None,
+        *,
+        has_values: bool = True,
+        limit: int | None = None,
+    ) -> ChangeSet:
+        """What differs between the states of two commits, of any branches.
+
+        Raises:
+            What `diff_between` raises.
+        """
+        source, target = (ReadTarget(snapshot_id=id) for id in (from_commit_id, to_commit_id))
+        return self.diff_between(source, target, filter, has_values=has_values, limit=limit)
+
+    def commit_changes(
+        self,
+        commit_id: str,
+        filter: ChangeFilter | None = None,
+        *,
+        has_values: bool = True,
+        limit: int | None = None,
+    ) -> ChangeSet:
+        """What a commit changed on its branch: against its first parent.
+
+        Raises:
+            CommitNotFound: there is no such commit.
+            SnapshotNotFound: cleanup has removed its state, or the one before.
+            ConfigError: the filter names a type that neither has.
+        """
+        _check_limit(limit)
+        after = resolve(self._context, ReadTarget(snapshot_id=commit_id)).snapshot
+        found = self._compared(self._parent(after), after, filter, is_successive=True)
+        return found.change_set(has_values=has_values, limit=limit)
+
+    def iter_diff(
+        self,
+        source: str | ReadTarget,
+        target: str | ReadTarget,
+        filter: ChangeFilter | None = None,
+        *,
+        has_values: bool = True,
+    ) -> Iterator[EntityChange]:
+        """The changes of `diff_between` one by one, read as they are asked for.
+
+        Names are checked now. Cleanup spares both snapshots until the last change is out, for a
+        day at most.
+
+        Raises:
+            What `diff_between` raises.
+        """
+        before, after = self._snapshots(source, target)
+        return self._stream(self._compared(before, after, filter), has_values=has_values)
+
+    def cursor_at(
+        self,
+        commit_id: str | None = None,
+        *,
+        branch: str = MAIN,
+        filter: ChangeFilter | None = None,
+    ) -> str:
+        """The cursor of whoever has read a branch as it was at a commit; its head without one.
+
+        Read the snapshot of that commit as a whole, then `poll` from here: nothing is missed.
+
+        Raises:
+            BranchNotFound, CommitNotFound: there is no such thing.
+            ConfigError: the commit is not on the branch's line of first parents, or the filter
+                names a type that is not there.
+        """
+        return feed.cursor_at(self._context, branch, commit_id, filter or EVERYTHING)
+
+    def poll(
+        self,
+        cursor: str | None = None,
+        *,
+        branch: str = MAIN,
+        filter: ChangeFilter | None = None,
+        has_values: bool = True,
+        most_commits: int = MOST_COMMITS,
+        most_changes: int = MOST_CHANGES,
+    ) -> ChangePage:
+        """What was committed on a branch after a cursor, oldest first, one block per commit.
+
+        Commits that change nothing the filter asks for have no block, but the cursor passes them.
+        A block is whole, even if it has more than `most_changes`. Without a cursor: the one of now.
+
+        Raises:
+            BranchNotFound: there is no such branch.
+            CursorRejected: the cursor is of another graph, branch or filter, or damaged.
+            ChangeFeedGap: cleanup has removed what came right after it.
+            ConfigError: the filter names a type that is not there, or a bound is below 1.
+        """
+        wanted = Wanted(filter or EVERYTHING, has_values, most_commits, most_changes)
+        if cursor is None:
+            return ChangePage((), feed.cursor_at(self._context, branch, None, wanted.filter))
+        return feed.poll(self._context, branch, cursor, wanted)
+
+    def _snapshots(
+        self, source: str | ReadTarget, target: str | ReadTarget
+    ) -> tuple[Snapshot, Snapshot]:
+        targets = (
+            ReadTarget(branch=item) if isinstance(item, str) else item for item in (source, target)
+        )
+        before, after = (resolve(self._context, item).snapshot for item in targets)
+        return before, after
+
+    def _parent(self, snapshot: Snapshot) -> Snapshot | None:
+        """The state before: a branch's catalog begins with a copy of what it was forked from."""
+        if snapshot.commit.parent_commit_id is None:
+            return None
+        version = snapshot.manifest_version - 1
+        store = self._context.store
+        return state_at(store, snapshot.branch, snapshot.incarnation, version).snapshot
+
+    def _compared(
+        self,
+        before: Snapshot | None,
+        after: Snapshot,
+        filter: ChangeFilter | None,
+        *,
+        is_successive: bool = False,
+    ) -> SnapshotDiff:
+        wanted = filter or EVERYTHING
+        check_type_names(wanted, *(item for item in (before, after) if item is not None))
+        return compare_snapshots(self._context, before, after, wanted, is_successive=is_successive)
+
+    def _stream(self, found: SnapshotDiff, *, has_values: bool) -> Iterator[EntityChange]:
+        with ExitStack() as held:
+            for snapshot in (found.before, found.after):
+                if snapshot is not None:
+                    lease = hold(self._context.store, snapshot, purpose="diff", lasting=_LASTING)
+                    held.enter_context(lease)
+            yield from found.iter_changes(has_values=has_values)
+
+
+def _check_limit(limit: int | None) -> None:
+    if limit is not None and limit < 0:
+        raise ConfigError(f"`limit` is {limit}, give 0 or more")

@@ -1,42 +1,84 @@
 """Optimize: fewer, fuller files and complete indexes, the same rows.
 
-The work is staged beside running writers and published as one commit. A table that moved meanwhile
-is left for the next time: its work would be based on rows that are no longer current.
+The work is staged beside running writers and published as one commit. What was done to a table that
+moved meanwhile is done again on its newer rows, a few times; then the table is left as it is. The
+logs of commits and runs are folded last, and whatever becomes of them the commit stands.
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
 
-from omnigraph_core.engine.indexing import (
-    PARALLEL,
-    build_indexes,
-    index_requests,
-    publish_work,
-)
+from omnigraph_core.engine.indexing import build_indexes, index_requests, publish_work
+from omnigraph_core.errors import StorageError, VersionConflict
+from omnigraph_core.history.door import commit
 from omnigraph_core.manifest.changes import UpdateTable
-from omnigraph_core.manifest.image import TableOperation
+from omnigraph_core.manifest.image import MAIN, TableOperation
+from omnigraph_core.manifest.layout import (
+    GRAPH_COMMIT_ACTORS,
+    GRAPH_COMMITS,
+    GRAPH_RUN_ACTORS,
+    GRAPH_RUNS,
+)
+from omnigraph_core.manifest.publisher import CommitDraft
+from omnigraph_core.manifest.requirements import requirements_of
+from omnigraph_core.settings import MAINTENANCE_CONCURRENCY
 from omnigraph_core.storage.compact import compact
+from omnigraph_core.storage.fragments import current_fragments
+from omnigraph_core.storage.log import fold
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from omnigraph_core.history.context import GraphContext
+    from omnigraph_core.history.refs import BranchRef
     from omnigraph_core.manifest.image import TableEntry
+    from omnigraph_core.manifest.snapshot import Snapshot
+    from omnigraph_core.storage.dataset import Table
     from omnigraph_core.storage.segments import IndexRequest
+
+_OPERATION: Final = "optimize"
+_AGAIN: Final = 2
+"""Times the work on a table that moved meanwhile is done again."""
+
+LOGS: Final = (GRAPH_COMMITS, GRAPH_COMMIT_ACTORS, GRAPH_RUNS, GRAPH_RUN_ACTORS)
+
+
+class OptimizeReason(StrEnum):
+    """Why nothing was committed for a table."""
+
+    NOTHING_TO_DO = "nothing to do"
+    INHERITED = "inherited"
+    """It is as another branch made it: rewritten here, the two would no longer share its files."""
+    MOVED = "moved"
+    """Others have changed it every time its work was done."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableOptimizeStats:
-    """What was done to one table; `committed` is False if it moved meanwhile."""
+    """What was done to one table; `reason` says why, if that was not committed."""
 
     table_key: str
-    fragments_removed: int
-    fragments_added: int
-    indexes_built: tuple[str, ...]
-    committed: bool
+    fragments_removed: int = 0
+    fragments_added: int = 0
+    indexes_built: tuple[str, ...] = ()
+    committed: bool = False
+    reason: OptimizeReason | None = None
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "table_key": self.table_key,
+            "fragments_removed": self.fragments_removed,
+            "fragments_added": self.fragments_added,
+            "indexes_built": list(self.indexes_built),
+            "committed": self.committed,
+            "reason": None if self.reason is None else str(self.reason),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,30 +88,53 @@ class _Work:
 
 
 def optimize(
-    context: GraphContext, branch: str, *, actor: str | None
+    context: GraphContext, branch: str, *, include_inherited: bool = False, actor: str | None
 ) -> tuple[TableOptimizeStats, ...]:
     """Compact and index every table of a branch that has need of it; at most one commit.
+
+    Args:
+        include_inherited: also the tables that are as another branch made them.
 
     Raises:
         BranchNotFound: there is none of that name.
         ConflictError: schema or branch moved meanwhile, or others were first every time.
     """
     ref, state = context.head(branch)
-    requests = index_requests(state.snapshot)
-    entries = tuple(state.snapshot.tables.values())
-    with ThreadPoolExecutor(PARALLEL) as pool:
+    snapshot = state.snapshot
+    stats = {
+        key: TableOptimizeStats(key, reason=OptimizeReason.INHERITED)
+        for key, entry in snapshot.tables.items()
+        if not include_inherited and _is_inherited(entry, ref.branch)
+    }
+    own = [key for key in snapshot.tables if key not in stats]
+    work = _optimize_tables(context, snapshot, own)
+    stats |= {key: _idle(key) for key in own if key not in work}
+    stats |= _publish(context, ref, snapshot, work, actor=actor)
+    _fold_logs(context)
+    return tuple(stats[key] for key in sorted(stats))
+
+
+def computing_threads() -> int:
+    """How many tables to compute on at a time: beyond the processors they only take memory."""
+    return min(MAINTENANCE_CONCURRENCY.read(), max(2, os.cpu_count() or 1))
+
+
+def _is_inherited(entry: TableEntry, branch: str) -> bool:
+    """On main nothing is: what it has adopted from another branch has no other owner."""
+    return branch != MAIN and (entry.branch or MAIN) != branch
+
+
+def _optimize_tables(
+    context: GraphContext, snapshot: Snapshot, table_keys: Collection[str]
+) -> dict[str, _Work]:
+    """What was done to those of the tables that had need of it."""
+    requests = index_requests(snapshot)
+    with ThreadPoolExecutor(computing_threads()) as pool:
         done = pool.map(
-            lambda entry: _optimize_table(context, entry, requests.get(entry.table_key, ())),
-            entries,
+            lambda key: _optimize_table(context, snapshot.tables[key], requests.get(key, ())),
+            table_keys,
         )
-        work = {item.change.table_key: item for item in done if item is not None}
-    changes = {key: item.change for key, item in work.items()}
-    landed = publish_work(context, ref, state.snapshot, changes, "optimize", actor=actor)
-    return tuple(_told(item, is_committed=key in landed) for key, item in sorted(work.items()))
-
-
-def _told(item: _Work, *, is_committed: bool) -> TableOptimizeStats:
-    return replace(item.stats, committed=is_committed)
+        return {item.change.table_key: item for item in done if item is not None}
 
 
 def _optimize_table(
@@ -80,13 +145,89 @@ def _optimize_table(
     table, built = build_indexes(before if compacted is None else compacted, requests)
     if table is before:
         return None
-    fragments = table.count_fragments()
-    stats = TableOptimizeStats(
-        table_key=entry.table_key,
-        fragments_removed=before.count_fragments() if compacted is not None else 0,
-        fragments_added=fragments if compacted is not None else 0,
-        indexes_built=built,
-        committed=False,
-    )
+    old, new = _fragment_ids(before), _fragment_ids(table)
+    stats = TableOptimizeStats(entry.table_key, len(old - new), len(new - old), built)
     operation = TableOperation.INDEX if compacted is None else TableOperation.COMPACTION
     return _Work(stats, UpdateTable.of(entry.table_key, table, operation))
+
+
+def _fragment_ids(table: Table) -> frozenset[int]:
+    return frozenset(fragment.id for fragment in current_fragments(table))
+
+
+def _publish(
+    context: GraphContext,
+    ref: BranchRef,
+    snapshot: Snapshot,
+    work: dict[str, _Work],
+    *,
+    actor: str | None,
+) -> dict[str, TableOptimizeStats]:
+    """Commit the work, done again where a table has moved; what became of each table."""
+    stats = {key: item.stats for key, item in work.items()}
+    for _ in range(_AGAIN):
+        if not work or _is_published(context, ref, snapshot, work, actor=actor):
+            landed = frozenset(work)
+            break
+        ref, state = context.head(ref.branch)
+        work = _redone(context, snapshot, state.snapshot, work)
+        stats |= {key: item.stats for key, item in work.items()}
+        stats |= {key: _idle(key) for key in stats if key not in work}
+        snapshot = state.snapshot
+    else:
+        changes = {key: item.change for key, item in work.items()}
+        landed = publish_work(context, ref, snapshot, changes, _OPERATION, actor=actor)
+    return {key: _told(item, is_committed=key in landed) for key, item in stats.items()}
+
+
+def _is_published(
+    context: GraphContext,
+    ref: BranchRef,
+    snapshot: Snapshot,
+    work: dict[str, _Work],
+    *,
+    actor: str | None,
+) -> bool:
+    """Whether the commit has landed; False when a table has moved."""
+    draft = CommitDraft(
+        changes=tuple(item.change for item in work.values()),
+        requirements=requirements_of(snapshot, touched=work),
+        operation=_OPERATION,
+        actor=actor,
+    )
+    try:
+        context.remember(commit(context.commits, ref, draft))
+    except VersionConflict:
+        return False
+    return True
+
+
+def _redone(
+    context: GraphContext, before: Snapshot, now: Snapshot, work: dict[str, _Work]
+) -> dict[str, _Work]:
+    """The work that is still good, and that on newer rows; none on tables that are gone."""
+    is_same_schema = before.schema.hash == now.schema.hash
+    good = {
+        key: item
+        for key, item in work.items()
+        if is_same_schema and now.tables.get(key) == before.tables[key]
+    }
+    moved = [key for key in work if key not in good and key in now.tables]
+    return good | _optimize_tables(context, now, moved)
+
+
+def _idle(table_key: str) -> TableOptimizeStats:
+    return TableOptimizeStats(table_key, reason=OptimizeReason.NOTHING_TO_DO)
+
+
+def _told(stats: TableOptimizeStats, *, is_committed: bool) -> TableOptimizeStats:
+    if is_committed:
+        return replace(stats, committed=True)
+    return replace(stats, reason=stats.reason or OptimizeReason.MOVED)
+
+
+def _fold_logs(context: GraphContext) -> None:
+    """They only repeat what catalogs say, or serve as well in more files."""
+    for path in LOGS:
+        with contextlib.suppress(StorageError):
+            fold(context.store, path)

@@ -8,10 +8,11 @@ from __future__ import annotations
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from omnigraph_core.clock import now_us
-from omnigraph_core.errors import ObjectNotFound, StorageError
+from omnigraph_core.diagnostics import did_you_mean
+from omnigraph_core.errors import BranchNotFound, ObjectNotFound, StorageError
 from omnigraph_core.history import refs
 from omnigraph_core.history.ancestry import merge_base
 from omnigraph_core.history.branches import catalog_of
@@ -19,6 +20,7 @@ from omnigraph_core.history.refs import BranchRef
 from omnigraph_core.history.retention import Version, retained
 from omnigraph_core.manifest.catalog import load_latest, try_load_version
 from omnigraph_core.manifest.layout import branch_manifest_path
+from omnigraph_core.settings import MAINTENANCE_CONCURRENCY
 from omnigraph_core.storage.image import has_version, list_versions
 
 if TYPE_CHECKING:
@@ -28,8 +30,6 @@ if TYPE_CHECKING:
     from omnigraph_core.history.retention import Retention
     from omnigraph_core.manifest.catalog import CatalogState
     from omnigraph_core.manifest.image import GraphCommit
-
-_PARALLEL: Final = 8
 
 Pin = tuple[str, int]
 """A table's location and physical version."""
@@ -61,16 +61,27 @@ class _Head:
 
 
 def plan_catalogs(
-    context: GraphContext, policy: Retention, *, is_preview: bool
+    context: GraphContext,
+    policy: Retention,
+    *,
+    branches: Collection[str] | None = None,
+    is_preview: bool,
 ) -> tuple[CatalogRoots, ...]:
     """Decide for every branch, live or deleted.
 
     Unless it is a preview, the commit log is caught up first: once versions are gone nothing else
     knows their commits.
+
+    Args:
+        branches: the only ones that versions are taken from; all if not given.
+
+    Raises:
+        BranchNotFound: a branch that is named is not there, nor was.
     """
     now = time.time()
     live, dead = _all_refs(context, deleted_before=now - policy.grace)
-    with ThreadPoolExecutor(_PARALLEL) as pool:
+    _check_known(branches, (*live, *dead))
+    with ThreadPoolExecutor(MAINTENANCE_CONCURRENCY.read()) as pool:
         states = pool.map(lambda ref: load_latest(catalog_of(context.store, ref)), live)
         heads = [_Head(ref, state) for ref, state in zip(live, states, strict=True)]
     missing = [
@@ -87,10 +98,29 @@ def plan_catalogs(
         own = moments.setdefault(commit.incarnation, {})
         own[commit.manifest_version] = commit.created_at / 1_000_000
     plans = (
-        *(_plan(context, ref, policy, moments.get(ref.incarnation, {}), now=now) for ref in live),
-        *(_plan_dead(context, ref) for ref in dead),
+        *(
+            _plan(context, ref, policy, moments.get(ref.incarnation, {}), now=now)
+            if _is_chosen(ref, branches)
+            else _keep_all(context, ref)
+            for ref in live
+        ),
+        *(
+            _plan_dead(context, ref) if _is_chosen(ref, branches) else _spare_dead(context, ref)
+            for ref in dead
+        ),
     )
     return tuple(plan.without(bases.get(plan.ref.incarnation, ())) for plan in plans)
+
+
+def _is_chosen(ref: BranchRef, branches: Collection[str] | None) -> bool:
+    return branches is None or ref.branch in branches
+
+
+def _check_known(branches: Collection[str] | None, known: Iterable[BranchRef]) -> None:
+    names = {ref.branch for ref in known}
+    for name in branches or ():
+        if name not in names:
+            raise BranchNotFound(f"no branch `{name}`", hint=did_you_mean(name, sorted(names)))
 
 
 def _all_refs(
@@ -118,6 +148,14 @@ def _dead_heads(context: GraphContext, dead: Iterable[BranchRef]) -> Iterator[_H
 def _plan_dead(context: GraphContext, ref: BranchRef) -> CatalogRoots:
     versions = frozenset(list_versions(context.store, ref.manifest))
     return CatalogRoots(ref, frozenset(), versions, is_dead=True)
+
+
+def _spare_dead(context: GraphContext, ref: BranchRef) -> CatalogRoots:
+    """All that can be read: of the rest an earlier cleanup has left only pieces."""
+    catalog = catalog_of(context.store, ref)
+    versions = list_versions(context.store, ref.manifest)
+    readable = [number for number in versions if try_load_version(catalog, number) is not None]
+    return CatalogRoots(ref, frozenset(readable), frozenset())
 
 
 def _merge_bases(
@@ -222,7 +260,7 @@ def _with_newest(plan: CatalogRoots) -> CatalogRoots:
 def pins(context: GraphContext, plans: Iterable[CatalogRoots]) -> dict[Pin, str]:
     """Every table version that a kept catalog version makes visible, and the table's key there."""
     wanted = [(plan.ref, version) for plan in plans for version in sorted(plan.kept)]
-    with ThreadPoolExecutor(_PARALLEL) as pool:
+    with ThreadPoolExecutor(MAINTENANCE_CONCURRENCY.read()) as pool:
         found = pool.map(lambda item: _pins_of(context, *item), wanted)
         return {pin: table_key for group in found for pin, table_key in group.items()}
 

@@ -5,12 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from omnigraph_core.engine import runs
+from omnigraph_core.engine.merging import merge_options
+from omnigraph_core.engine.run_ends import judged
 from omnigraph_core.history.runs import RunRegistry
 from omnigraph_core.manifest.image import MAIN
+from omnigraph_core.merge.model import MergeStrategy
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from omnigraph_core.history.context import GraphContext
     from omnigraph_core.history.runs import RunRecord, RunStatus
+    from omnigraph_core.merge.model import MergeResult, MergeSide
 
 
 class Runs:
@@ -27,12 +33,57 @@ class Runs:
     ) -> RunRecord:
         """Begin work on a branch of its own, out of sight of the target.
 
+        Args:
+            operation_hash: names the work; a run of that name that is running or published is
+                returned in place of another one.
+
         Raises:
+            ConfigError: the target is a branch of OmniGraph's own.
             BranchNotFound: no such target.
         """
         return runs.begin_run(
             self._context, target_branch, operation_hash=operation_hash, actor=actor
         )
+
+    def publish_run(
+        self,
+        run_id: str,
+        *,
+        strategy: MergeStrategy | str = MergeStrategy.ROW,
+        resolve: MergeSide | str | None = None,
+        choices: Mapping[tuple[str, str], str] | None = None,
+        actor: str | None = None,
+    ) -> RunRecord:
+        """Merge a run's work into its target, with one commit; once, however often it is asked.
+
+        An expired run is published like any other while its branch is there.
+
+        Raises:
+            RunNotFound: there is none of that id.
+            MergeConflicts: it cannot be merged as it is; the run goes on.
+            ConflictError: it failed or was aborted, or others wrote to the target every time.
+            BranchNotFound: its branch, or its target, is gone.
+        """
+        options = merge_options(strategy, resolve, choices, is_dry_run=False)
+        return runs.publish_run(self._context, run_id, options, actor=actor)
+
+    def preview_run(
+        self,
+        run_id: str,
+        *,
+        strategy: MergeStrategy | str = MergeStrategy.ROW,
+        resolve: MergeSide | str | None = None,
+        choices: Mapping[tuple[str, str], str] | None = None,
+    ) -> MergeResult:
+        """What publishing a run would do, conflicts included; nothing is written.
+
+        Raises:
+            RunNotFound: there is none of that id.
+            ConflictError: it is not running.
+            BranchNotFound: its branch, or its target, is gone.
+        """
+        options = merge_options(strategy, resolve, choices, is_dry_run=True)
+        return runs.preview_run(self._context, run_id, options)
 
     def abort_run(self, run_id: str) -> RunRecord:
         """
@@ -55,10 +106,11 @@ class Runs:
         Raises:
             RunNotFound: there is none of that id.
         """
-        return RunRegistry(self._context.store).get(run_id)
+        (run,) = judged(self._context, [RunRegistry(self._context.store).get(run_id)])
+        return run
 
     def list_runs(
         self, *, target_branch: str | None = None, status: RunStatus | None = None
     ) -> tuple[RunRecord, ...]:
         """Runs, oldest first."""
-        return RunRegistry(self._context.store).list(target_branch, status)
+        return judged(self._context, RunRegistry(self._context.store).list(target_branch, status))

@@ -1,24 +1,52 @@
-"""Runs: a record and an ordinary branch that work is done on, out of sight of its target."""
+"""Runs: a record and an ordinary branch that work is done on, out of sight of its target.
+
+A run is published by the ordinary merge of its branch. That merge decides: a publish that was
+killed before it could record it is recorded by the next one, which finds the work in the target.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from omnigraph_core.clock import now_us
-from omnigraph_core.engine.branching import create_branch, delete_branch
-from omnigraph_core.errors import BranchNotFound, ConflictError, StorageError
+from omnigraph_core.engine.branching import create_branch
+from omnigraph_core.engine.merge_branches import merge_into
+from omnigraph_core.engine.run_ends import (
+    drop_branch,
+    find_landing,
+    give_up,
+    give_up_expired,
+    judged,
+    settle,
+)
+from omnigraph_core.errors import BranchNotFound, ConfigError
+from omnigraph_core.failpoints import declare
 from omnigraph_core.history import refs
-from omnigraph_core.history.runs import RunRegistry, RunStatus, mark_aborted, mark_failed
+from omnigraph_core.history.runs import (
+    RunRegistry,
+    RunStatus,
+    check_running,
+    mark_aborted,
+    mark_active,
+    mark_failed,
+    mark_landed,
+    mark_published,
+)
 from omnigraph_core.history.snapshots import ReadTarget
 from omnigraph_core.ids import new_ulid
-from omnigraph_core.manifest.names import RUN_PREFIX
+from omnigraph_core.manifest.names import RUN_PREFIX, is_internal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from omnigraph_core.history.context import GraphContext
     from omnigraph_core.history.runs import RunRecord
+    from omnigraph_core.merge.model import MergeOptions, MergeResult
+
+_MERGED: Final = declare("run.after_merge", "a run's work is visible, its record says running")
+
+OPERATION: Final = "run_publish"
+"""What the commit that publishes a run is called."""
 
 
 def begin_run(
@@ -30,11 +58,14 @@ def begin_run(
     after a lost answer begins nothing.
 
     Raises:
+        ConfigError: the target is a branch of OmniGraph's own.
         BranchNotFound: no such target.
     """
     registry = RunRegistry(context.store)
     run_id = new_ulid()
     target_branch = target_branch.strip()  # as branches are found
+    if is_internal(target_branch):
+        raise ConfigError(f"the branch `{target_branch}` is reserved for internal use")
     source = ReadTarget(branch=target_branch)
     ref = create_branch(
         context, f"{RUN_PREFIX}{run_id}", source, is_internal_allowed=True, actor=actor
@@ -48,9 +79,87 @@ def begin_run(
         operation_hash=operation_hash,
         actor=actor,
     )
-    if run.run_id != run_id:
-        _drop_branch(context, ref.branch)
-    return run
+    if run.run_id == run_id:
+        return run
+    drop_branch(context, ref.branch)
+    return _revived(context, run)
+
+
+def _revived(context: GraphContext, run: RunRecord) -> RunRecord:
+    """The run; one that was taken for left behind counts as active from now on."""
+    (run,) = judged(context, [run])
+    if not run.is_expired:
+        return run
+    return RunRegistry(context.store).transition(run.run_id, partial(mark_active, now=now_us()))
+
+
+def publish_run(
+    context: GraphContext, run_id: str, options: MergeOptions, *, actor: str | None
+) -> RunRecord:
+    """Merge a run's work into its target and record it. A published run is returned as it is.
+
+    Without an actor the commit is that of whoever began the run.
+
+    Raises:
+        RunNotFound: there is none of that id.
+        MergeConflicts: it cannot be merged as it is; the run goes on.
+        ConflictError: it failed or was aborted, or others wrote to the target every time.
+        BranchNotFound: its branch, or its target, is gone.
+    """
+    registry = RunRegistry(context.store)
+    run = registry.get(run_id)
+    if run.status is RunStatus.PUBLISHED:
+        return run
+    check_running(run, "publish")
+    try:
+        merged = _merge(context, run, options, actor=actor or run.actor_id)
+    except BranchNotFound:
+        run = registry.get(run_id)
+        if run.status is RunStatus.PUBLISHED:
+            return run  # another process was first, and has dropped the branch
+        raise
+    _MERGED.hit()
+    return _record(context, run, merged)
+
+
+def preview_run(context: GraphContext, run_id: str, options: MergeOptions) -> MergeResult:
+    """What publishing a run would do, conflicts included; nothing is written.
+
+    Raises:
+        RunNotFound: there is none of that id.
+        ConflictError: it is not running.
+        BranchNotFound: its branch, or its target, is gone.
+    """
+    run = RunRegistry(context.store).get(run_id)
+    check_running(run, "publish")
+    return _merge(context, run, replace(options, is_dry_run=True), actor=None)
+
+
+def _merge(
+    context: GraphContext, run: RunRecord, options: MergeOptions, *, actor: str | None
+) -> MergeResult:
+    return merge_into(
+        context,
+        run.run_branch,
+        run.target_branch,
+        options,
+        is_internal_allowed=True,
+        operation=OPERATION,
+        if_commit=None,
+        actor=actor,
+    )
+
+
+def _record(context: GraphContext, run: RunRecord, merged: MergeResult) -> RunRecord:
+    if merged.source_commit_id == run.base_snapshot_id:  # nothing was written
+        mark = partial(mark_published, snapshot_id=merged.target_commit_id)
+        return settle(context, run.run_id, mark)
+    if merged.commit is not None:
+        landed = merged.commit.graph_commit_id
+    else:  # by an earlier publish, or within another branch that was merged
+        found = find_landing(context, run, merged.source_commit_id)
+        landed = found or merged.target_commit_id
+    return settle(context, run.run_id, partial(mark_landed, snapshot_id=landed))
 
 
 def abort_run(context: GraphContext, run_id: str) -> RunRecord:
@@ -60,7 +169,7 @@ def abort_run(context: GraphContext, run_id: str) -> RunRecord:
         RunNotFound: there is none of that id.
         ConflictError: it was published, or aborted before.
     """
-    return _end(context, run_id, mark_aborted)
+    return give_up(context, run_id, mark_aborted)
 
 
 def fail_run(context: GraphContext, run_id: str) -> RunRecord:
@@ -70,31 +179,21 @@ def fail_run(context: GraphContext, run_id: str) -> RunRecord:
         RunNotFound: there is none of that id.
         ConflictError: it was published or aborted.
     """
-    return _end(context, run_id, mark_failed)
-
-
-def _end(context: GraphContext, run_id: str, mark: Callable[..., RunRecord]) -> RunRecord:
-    run = RunRegistry(context.store).transition(run_id, partial(mark, now=now_us()))
-    _drop_branch(context, run.run_branch)
-    return run
+    return give_up(context, run_id, mark_failed)
 
 
 def drop_run_branches(context: GraphContext, *, older_than: int) -> None:
-    """Remove branches whose run has ended or was never registered: their owner was killed.
+    """Remove branches whose run has ended, has expired or was never registered.
+
+    Runs that have expired are failed: their owner was killed, or has forgotten them.
 
     Args:
-        older_than: in microseconds; a younger one may be about to be registered.
+        older_than: in microseconds; a younger branch may be about to be registered.
     """
-    running = {run.run_branch for run in RunRegistry(context.store).list(status=RunStatus.RUNNING)}
+    registry = RunRegistry(context.store)
+    give_up_expired(context, judged(context, registry.list(status=RunStatus.RUNNING)), mark_failed)
+    running = {run.run_branch for run in registry.list(status=RunStatus.RUNNING)}
     for ref in refs.list_branch_refs(context.store):
         is_left = ref.branch.startswith(RUN_PREFIX) and ref.branch not in running
         if is_left and ref.created_at < older_than:
-            _drop_branch(context, ref.branch)
-
-
-def _drop_branch(context: GraphContext, branch: str) -> None:
-    """The record decides; a branch that stays behind is hidden and harmless."""
-    try:
-        delete_branch(context, branch, is_internal_allowed=True, actor=None)
-    except (BranchNotFound, ConflictError, StorageError):
-        return
+            drop_branch(context, ref.branch)

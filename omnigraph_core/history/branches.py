@@ -105,7 +105,7 @@ def delete_branch(
         BranchNotFound: it is gone, or another one has its name by now.
     """
     if ref.branch == MAIN:
-        raise ConfigError(f"`{MAIN}` cannot be deleted")
+        raise ConfigError(f"cannot delete branch '{MAIN}'")
     if is_internal(ref.branch) and not is_internal_allowed:
         raise ConfigError(f"the branch `{ref.branch}` is reserved for internal use")
     if children := descendants(store, ref):

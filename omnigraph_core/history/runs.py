@@ -42,7 +42,7 @@ class RunRecord:
     """A run as it stands. Times are microseconds since the epoch.
 
     `base_snapshot_id` is the commit its branch was forked from, `published_snapshot_id` the commit
-    that made its work visible.
+    that made its work visible. `is_expired` is judged when a run is looked at and never stored.
     """
 
     run_id: str
@@ -56,6 +56,21 @@ class RunRecord:
     published_snapshot_id: str | None
     created_at: int
     updated_at: int
+    is_expired: bool = False
+    """Running, but nothing was written for so long that its owner is taken for gone."""
+
+    def to_json(self) -> dict[str, object]:
+        """The same on every surface."""
+        members = {name: getattr(self, name) for name in _STORED}
+        return {**members, "status": str(self.status), "is_expired": self.is_expired}
+
+
+def check_running(run: RunRecord, action: str) -> None:
+    """
+    Raises:
+        ConflictError: the run has ended.
+    """
+    _check_status(run, action, RunStatus.RUNNING)
 
 
 def mark_published(run: RunRecord, snapshot_id: str, *, now: int) -> RunRecord:
@@ -68,6 +83,18 @@ def mark_published(run: RunRecord, snapshot_id: str, *, now: int) -> RunRecord:
         return run
     _check_status(run, "publish", RunStatus.RUNNING)
     return replace(_moved(run, RunStatus.PUBLISHED, now), published_snapshot_id=snapshot_id)
+
+
+def mark_landed(run: RunRecord, snapshot_id: str, *, now: int) -> RunRecord:
+    """The run once its work is seen in its target: that decides, whatever the record said."""
+    if run.status is RunStatus.PUBLISHED:
+        return run
+    return replace(_moved(run, RunStatus.PUBLISHED, now), published_snapshot_id=snapshot_id)
+
+
+def mark_active(run: RunRecord, *, now: int) -> RunRecord:
+    """The run once its owner was heard of again; one that has ended unchanged."""
+    return _moved(run, run.status, now) if run.status is RunStatus.RUNNING else run
 
 
 def mark_aborted(run: RunRecord, *, now: int) -> RunRecord:
@@ -105,6 +132,7 @@ def _moved(run: RunRecord, status: RunStatus, now: int) -> RunRecord:
     return replace(run, status=status, updated_at=max(now, run.updated_at))
 
 
+_STORED: Final = tuple(field.name for field in fields(RunRecord) if field.name != "is_expired")
 _TIMES: Final = ("created_at", "updated_at")
 
 RUNS_SCHEMA: Final = pa.schema(
@@ -258,7 +286,7 @@ def _state_of(log: Log, run_id: str) -> _State:
 
 
 def _not_found(run_id: str) -> RunNotFound:
-    return RunNotFound(f"no run `{run_id}`", hint="the list of runs shows their ids")
+    return RunNotFound(f"run '{run_id}' not found", hint="the list of runs shows their ids")
 
 
 def _runs(log: Log, where: pa.Expression | None) -> list[RunRecord]:
@@ -280,7 +308,7 @@ def _states(log: Log, where: pa.Expression | None) -> dict[str, _State]:
 
 
 def _encode(state: _State) -> pa.Table:
-    row = {field.name: getattr(state.run, field.name) for field in fields(RunRecord)}
+    row = {name: getattr(state.run, name) for name in _STORED}
     return pa.Table.from_pylist([{**row, "sequence": state.sequence}], schema=RUNS_SCHEMA)
 
 

@@ -27,6 +27,7 @@ class TableOperation(StrEnum):
     INDEX = "index"
     SCHEMA = "schema"
     ADOPT = "adopt"
+    MERGE = "merge"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,19 @@ class GraphCommit:
         """First parent, then the merged one."""
         both = (self.parent_commit_id, self.merged_parent_commit_id)
         return tuple(parent for parent in both if parent is not None)
+
+    def to_json(self) -> dict[str, object]:
+        """The same on every surface."""
+        return {
+            "graph_commit_id": self.graph_commit_id,
+            "manifest_branch": self.manifest_branch,
+            "manifest_version": self.manifest_version,
+            "parent_commit_id": self.parent_commit_id,
+            "merged_parent_commit_id": self.merged_parent_commit_id,
+            "actor_id": self.actor_id,
+            "created_at": self.created_at,
+            "operation": self.operation,
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from omnigraph_core.errors import PreconditionFailed
 from omnigraph_core.failpoints import declare
 from omnigraph_core.storage.detached import try_stage
 from omnigraph_core.storage.fragments import check_layout, current_fragments, layout
+from omnigraph_core.storage.rewrites import record_rewrite
 from omnigraph_core.storage.translate import translated
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from omnigraph_core.storage.detached import Operation
 
 _REWRITTEN: Final = declare("compact.after_rewrite", "fragments are rewritten, not yet replaced")
+_RECORDED: Final = declare("compact.after_record", "where rewritten rows came from is recorded")
 
 TARGET_ROWS: Final = 1_048_576
 MAX_DELETED_SHARE: Final = 0.1
@@ -116,6 +118,9 @@ def stage_compaction(table: Table, results: Iterable[str]) -> Table | None:
     def prepare() -> Operation | None:
         groups = [_group(table, result) for result in done]
         _REWRITTEN.hit()
+        for group in groups:
+            record_rewrite(table, list(group.old_fragments), list(group.new_fragments))
+            _RECORDED.hit()
         return LanceOperation.Rewrite(groups, []) if groups else None
 
     dated = table.since(min((result["begun_at"] for result in done), default=table.staged_since))

@@ -2,7 +2,8 @@
 
 `try_append` writes the version after the one it was given, or nothing. A log stays within
 MAX_LOG_FRAGMENTS: small new fragments are merged in the same compare-and-swap, and since a fragment
-grows by half or more each time, a row is rewritten O(log n) times and keeps its row id.
+grows by half or more each time, a row is rewritten O(log n) times and keeps its row id. `fold`
+makes fewer of them still, while nobody waits for it.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from lance.optimize import Compaction
 from omnigraph_core.clock import Moment
 from omnigraph_core.constants import MAX_LOG_FRAGMENTS
 from omnigraph_core.errors import InvariantBroken, ObjectNotFound
+from omnigraph_core.failpoints import declare
 from omnigraph_core.storage.create import try_create
 from omnigraph_core.storage.dataset import DATA_STORAGE_VERSION
 from omnigraph_core.storage.translate import LIBRARY_ERRORS, storage_error, translated
@@ -31,6 +33,13 @@ if TYPE_CHECKING:
     from lance.fragment import FragmentMetadata
 
     from omnigraph_core.storage.session import Store
+
+_FOLDED: Final = declare("log.after_fold", "files of a log are merged, no version refers to them")
+
+FOLDED_FRAGMENTS: Final = 4
+"""Files of rows that folding leaves: each is at least twice as long as the one after it."""
+
+_FOLD_ATTEMPTS: Final = 3
 
 MIN_TRIM_AGE: Final = timedelta(hours=1)
 """Versions younger than this are never trimmed."""
@@ -162,8 +171,12 @@ def _make_room(log: Log, arriving: int) -> list[FragmentMetadata] | None:
         return fragments
     if log.dataset.latest_version != log.version:
         return None  # spares a rewrite that could not be committed
-    sizes = [fragment.physical_rows for fragment in fragments]
-    start = merge_start(sizes, MAX_LOG_FRAGMENTS.value - arriving)
+    return _merged(log, fragments, MAX_LOG_FRAGMENTS.value - arriving)
+
+
+def _merged(log: Log, fragments: list[FragmentMetadata], most: int) -> list[FragmentMetadata]:
+    """The same rows in at most so many fragments: the last ones are merged."""
+    start = merge_start([fragment.physical_rows for fragment in fragments], most)
     return [*fragments[:start], *_merge(log, fragments, start)]
 
 
@@ -216,6 +229,28 @@ def _commit(log: Log, fragments: list[FragmentMetadata]) -> LanceDataset | None:
         return None
     except LIBRARY_ERRORS as problem:
         raise storage_error(problem, "appending to a log", log.uri) from problem
+
+
+def fold(store: Store, path: str, most: int = FOLDED_FRAGMENTS) -> int:
+    """Have the rows of a log in at most so many files; how many files fewer there are now.
+
+    Appenders that come meanwhile are first, as they would be among themselves; after some attempts
+    the log is left as it is. None of its rows is lost or moves, whoever wins.
+
+    Raises:
+        StorageError: the store failed; the log has the same rows in any case.
+    """
+    for _ in range(_FOLD_ATTEMPTS):
+        log = open_log(store, path)
+        fragments = [] if log is None else [item.metadata for item in log.dataset.get_fragments()]
+        if log is None or len(fragments) <= most:
+            return 0
+        with translated("folding a log", log.uri):
+            folded = _merged(log, fragments, most)
+        _FOLDED.hit()
+        if _commit(log, folded) is not None:
+            return len(fragments) - len(folded)
+    return 0
 
 
 def trim(log: Log, older_than: timedelta) -> int:

@@ -22,6 +22,7 @@ NO_PARENT: Final = -1
 _NAME: Final = 2
 _ID: Final = 3
 _PARENT_ID: Final = 4
+_NULLABLE: Final = 6
 
 # A member starts with its number and a wire type, which says how long its value is.
 _VARINT: Final = 0
@@ -59,6 +60,10 @@ class FieldRecord:
         """The same field under another name."""
         text = name.encode()
         return self._replaced(_NAME, _COUNTED, _varint(len(text)) + text)
+
+    def with_nullable(self, *, is_nullable: bool) -> FieldRecord:
+        """The same field, with or without nulls."""
+        return self._replaced(_NULLABLE, _VARINT, _varint(int(is_nullable)))
 
     def renumbered(self, id: int, parent_id: int) -> FieldRecord:
         """The same field under another id, below another parent."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from omnigraph_core.errors import InvariantBroken
 from omnigraph_core.interruption import pause
 from omnigraph_core.storage.blob_columns import plain_rows
@@ -17,7 +19,6 @@ from omnigraph_core.storage.translate import translated
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    import numpy as np
     import pyarrow as pa
     from lance.fragment import LanceFragment
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 _BATCH_ROWS: Final = 65_536
 """Rows of a batch: large enough that asking for the next one costs nothing beside its rows."""
+
+_OFFSET_MASK: Final = np.uint64(2**32 - 1)
 
 _BATCH_BYTES: Final = 64 << 20
 """Of a batch, about: an array of texts counts no more than 2 GiB, and rows may be wide."""
@@ -99,6 +102,24 @@ def read_fragments(
         for batch in scanner.to_batches():
             pause()
             yield plain_rows(batch, blobs)
+
+
+def live_offsets(table: Table, fragment_id: int) -> np.ndarray:
+    """Where in its fragment each live row is, ascending: reads no more than what was deleted.
+
+    Raises:
+        InvariantBroken: the version has no such fragment.
+    """
+    (fragment,) = _fragments(table, [fragment_id])
+    about = fragment.metadata
+    if about.deletion_file is None:
+        return np.arange(about.physical_rows)
+    batches = read_fragments(table, (), [fragment_id], has_addresses=True)
+    read = [batch.column(0).to_numpy() & _OFFSET_MASK for batch in batches]
+    offsets = np.concatenate([np.zeros(0, np.uint64), *read])
+    if len(offsets) != about.num_rows:
+        raise InvariantBroken(f"`{table.location}` has as many rows as it says")
+    return offsets.astype(np.int64)
 
 
 def stored_bytes(table: Table) -> int | None:

@@ -78,7 +78,9 @@ def rename_column(table: Table, old: str, new: str) -> Table:
     _check_known(table, old)
     _check_new(table, new)
     column = _column_id(table, old)
-    records = [record.renamed(new) if record.id == column else record for record in _records(table)]
+    records = [
+        record.renamed(new) if record.id == column else record for record in field_records(table)
+    ]
     return stage(table, "renaming a column", lambda: _projected(table, records))
 
 
@@ -93,7 +95,7 @@ def drop_column(table: Table, name: str) -> Table:
         raise InvariantBroken(f"`{table.location}` keeps a column when `{name}` is dropped")
     gone = {_column_id(table, name)}
     kept = []
-    for record in _records(table):
+    for record in field_records(table):
         if record.id in gone or record.parent_id in gone:
             gone.add(record.id)
         else:
@@ -111,44 +113,44 @@ def _check_known(table: Table, name: str) -> None:
         raise InvariantBroken(f"`{table.location}` has a column `{name}`")
 
 
-def _records(table: Table) -> list[FieldRecord]:
-    return _split(table.dataset.lance_schema)[1]
+def field_records(table: Table) -> list[FieldRecord]:
+    return split_schema(table.dataset.lance_schema)[1]
 
 
-def _split(schema: LanceSchema) -> tuple[str, list[FieldRecord]]:
+def split_schema(schema: LanceSchema) -> tuple[str, list[FieldRecord]]:
     """How Lance pickles a schema: its metadata and one message per field."""
     reduced: Any = schema.__reduce__()
     metadata, *records = reduced[1]
     return metadata, [FieldRecord(record) for record in records]
 
 
-def _schema_of(table: Table, records: Sequence[FieldRecord]) -> LanceSchema:
-    metadata, _ = _split(table.dataset.lance_schema)
+def schema_of(table: Table, records: Sequence[FieldRecord]) -> LanceSchema:
+    metadata, _ = split_schema(table.dataset.lance_schema)
     return LanceSchema._from_protos(metadata, *(record.content for record in records))
 
 
 def _column_id(table: Table, name: str) -> int:
     return next(
         record.id
-        for record in _records(table)
+        for record in field_records(table)
         if record.parent_id == NO_PARENT and record.name == name
     )
 
 
 def _projected(table: Table, records: Sequence[FieldRecord]) -> Operation:
     with translated("changing the schema", table.uri):
-        return LanceOperation.Project(_schema_of(table, records), preserves_nullability=True)
+        return LanceOperation.Project(schema_of(table, records), preserves_nullability=True)
 
 
 def _added(table: Table, field: pa.Field) -> Operation:
     with translated("changing the schema", table.uri):
-        _, new = _split(LanceSchema.from_pyarrow(pa.schema([stored_field(field)])))
+        _, new = split_schema(LanceSchema.from_pyarrow(pa.schema([stored_field(field)])))
         # Counts the ids of data files too: a dropped column's values must not come back.
         first = table.dataset.max_field_id + 1
         ids = {record.id: first + place for place, record in enumerate(new)}
         ids[NO_PARENT] = NO_PARENT
         numbered = [record.renumbered(ids[record.id], ids[record.parent_id]) for record in new]
-        schema = _schema_of(table, [*_records(table), *numbered])
+        schema = schema_of(table, [*field_records(table), *numbered])
         return LanceOperation.Merge(
             current_fragments(table), schema, preserves_nullability=field.nullable
         )

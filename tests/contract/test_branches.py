@@ -156,7 +156,7 @@ def test_what_cannot_be_deleted(og: Omnigraph) -> None:
     og.branch_create("one")
     og.branch_create("two", source="one")
     run = og.begin_run("two")
-    with pytest.raises(ConfigError, match="`main` cannot be deleted"):
+    with pytest.raises(ConfigError, match="cannot delete branch 'main'"):
         og.branch_delete("main")
     with pytest.raises(BranchNotFound, match="no branch `nope`"):
         og.branch_delete("nope")

@@ -9,15 +9,21 @@ from typing import TYPE_CHECKING
 import pytest
 
 from omnigraph_core.engine.omnigraph import Omnigraph
-from omnigraph_core.errors import ConfigError, PreconditionFailed, SnapshotNotFound
+from omnigraph_core.errors import (
+    BranchNotFound,
+    ConfigError,
+    PreconditionFailed,
+    SnapshotNotFound,
+)
 from omnigraph_core.history import refs
 from omnigraph_core.history.refs import CleanupIntent
 from omnigraph_core.history.snapshots import ReadTarget
 from omnigraph_core.manifest.image import TableOperation
-from omnigraph_core.storage.objects import list_objects
+from omnigraph_core.storage.objects import delete_all, list_objects
 from omnigraph_core.storage.session import open_store
 from omnigraph_core.storage.staged import stage_append, stage_overwrite
 from tests.support.ageing import GRACE, clean_up
+from tests.support.damage import damages
 from tests.support.graphs import (
     BIN,
     HOLDS,
@@ -108,6 +114,63 @@ def test_a_preview_removes_nothing_and_tells_all(og: Omnigraph) -> None:
     assert not done.is_preview
     assert (done.branches, done.tables) == (preview.branches, preview.tables)
     assert done.bytes_removed > 0
+
+
+def test_a_preview_tells_what_a_worn_graph_loses(og: Omnigraph) -> None:
+    """Tags, claims, forks, merge bases and what was never published, all at once."""
+    for name in "abc":
+        replace_parts(og, [name])
+        append_pair(og, [f"pair {name}"])
+    og.tag_create("v1")
+    og.branch_create("review")
+    for name in "de":
+        replace_parts(og, [name])
+        replace_parts(og, [name], "review")
+        og.optimize()
+    assert stage_append(og.table(og.snapshot(), PART), parts(["lost"])) is not None
+    with og.hold(og.snapshot_at_version(3), purpose="export", lasting=AN_HOUR):
+        for branches in (["review"], ["main", "review"], None):
+            preview = clean_up(og, keep=1, branches=branches, is_preview=True)
+            done = clean_up(og, keep=1, branches=branches)
+            assert (done.branches, done.tables) == (preview.branches, preview.tables)
+            assert done.to_json() == {**preview.to_json(), "is_preview": False}
+        again = clean_up(og, keep=1)
+    assert (again.old_versions_removed, again.bytes_removed) == (0, 0)
+    assert damages(og) == []
+
+
+def test_versions_of_chosen_branches_only(og: Omnigraph) -> None:
+    og.branch_create("review")
+    og.branch_create("other")
+    for name in "abc":
+        for branch in ("main", "review", "other"):
+            replace_parts(og, [f"{branch} {name}"], branch)
+    og.branch_delete("other")
+    report = clean_up(og, keep=1, branches=[" review "])
+    assert removed(report, "review") == (2, 2), "its head, and where it was forked"
+    assert removed(report, "other") == (0, 4)
+    assert versions(og) == [1, 2, 3, 4]
+    assert versions(og, "review") == [1, 4]
+    report = clean_up(og, keep=1, branches=["main"])
+    assert removed(report) == (2, 2)
+    assert removed(report, "other") == (0, 4)
+    assert removed(clean_up(og, keep=1, branches=["other"]), "other") == (4, 0)
+    for name in ("nope", "other"):
+        with pytest.raises(BranchNotFound, match=f"no branch `{name}`"):
+            clean_up(og, keep=1, branches=[name])
+    assert damages(og) == []
+
+
+def test_what_an_earlier_cleanup_has_left_of_a_branch_is_not_in_the_way(og: Omnigraph) -> None:
+    og.branch_create("gone")
+    replace_parts(og, ["a"], "gone")
+    manifest = og.branch_get("gone").manifest
+    og.branch_delete("gone")
+    data = [path for path in files(og, manifest) if "/data/" in path]
+    delete_all(open_store(og.uri), data)
+    assert removed(clean_up(og, keep=1, branches=["main"]), "gone") == (0, 0)
+    assert removed(clean_up(og, keep=1), "gone") == (2, 0)
+    assert files(og, manifest) == set()
 
 
 def test_cleaning_twice_is_cleaning_once(og: Omnigraph) -> None:

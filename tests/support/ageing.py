@@ -18,7 +18,7 @@ from omnigraph_core.manifest.snapshot import Snapshot
 from omnigraph_core.settings import PUBLISH_LEASE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
     from pathlib import Path
 
     from omnigraph_core.engine.cleanup import CleanupReport
@@ -33,6 +33,7 @@ def clean_up(
     keep: int | None = None,
     older_than: timedelta | None = None,
     grace: timedelta = GRACE,
+    branches: Collection[str] | None = None,
     is_preview: bool = False,
     is_aged: bool = True,
 ) -> CleanupReport:
@@ -41,7 +42,13 @@ def clean_up(
         time.sleep(1.5 * grace.total_seconds())
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(PUBLISH_LEASE.name, str(grace.total_seconds() / 2))
-        return og.cleanup(keep=keep, older_than=older_than, grace=grace, is_preview=is_preview)
+        return og.cleanup(
+            keep=keep,
+            older_than=older_than,
+            grace=grace,
+            branches=branches,
+            is_preview=is_preview,
+        )
 
 
 class Clock:

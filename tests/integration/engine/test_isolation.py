@@ -12,10 +12,8 @@ from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.failpoints import arm
 from omnigraph_core.manifest.retry import prepare_again
 from tests.support.graphs import (
-    BIN,
     HOLDS,
     PART,
-    append,
     append_pair,
     append_parts,
     content,
@@ -90,43 +88,6 @@ def test_threads_write_to_one_handle(og: Omnigraph) -> None:
 
 def append_retrying(og: Omnigraph, id: str) -> None:
     prepare_again(lambda: append_pair(og, [id]), retries=1000)
-
-
-def test_optimize_leaves_a_table_that_moves_meanwhile(og: Omnigraph) -> None:
-    for name in "bc":
-        append_pair(og, [name])
-    append(og, BIN, ["bin"])
-    writer = Omnigraph.open(og.uri)
-    with ThreadPoolExecutor(1) as pool:
-        with arm("compact.after_rewrite", "sleep(400)"):
-            running = pool.submit(og.optimize)
-            append_parts(writer, ["d"])
-        stats = {item.table_key: item for item in running.result()}
-    assert {key: item.committed for key, item in stats.items()} == {
-        BIN: True,
-        HOLDS: True,
-        PART: False,
-    }
-    snapshot = og.snapshot()
-    assert (snapshot.table(HOLDS).fragment_count, snapshot.table(PART).fragment_count) == (1, 4)
-    assert ids(og, snapshot) == ["a", "b", "c", "d"]
-    assert ids(og, snapshot, HOLDS) == ["a", "b", "c"]
-    assert [commit.operation for commit in og.list_commits(limit=2)] == ["optimize", "commit"]
-    assert all(item.committed for item in og.optimize())
-    assert og.snapshot().table(PART).fragment_count == 1
-
-
-def test_optimize_when_everything_moves_meanwhile(og: Omnigraph) -> None:
-    append_pair(og, ["b"])
-    writer = Omnigraph.open(og.uri)
-    with ThreadPoolExecutor(1) as pool:
-        with arm("compact.after_rewrite", "sleep(400)"):
-            running = pool.submit(og.optimize)
-            append_pair(writer, ["c"])
-        stats = running.result()
-    assert [item.committed for item in stats] == [False, False]
-    assert og.snapshot().commit.operation == "commit"
-    assert ids(og, og.snapshot()) == ids(og, og.snapshot(), HOLDS) == ["a", "b", "c"]
 
 
 def test_a_branch_that_goes_while_it_is_optimized(og: Omnigraph) -> None:

@@ -47,7 +47,7 @@ def test_a_graph_without_runs(local: Store) -> None:
     registry = RunRegistry(local)
     assert registry.list() == ()
     assert registry.find_by_operation_hash("main", "h") is None
-    with pytest.raises(RunNotFound, match="no run `01R`"):
+    with pytest.raises(RunNotFound, match="run '01R' not found"):
         registry.get("01R")
     assert open_log(local, GRAPH_RUNS) is None, "looking makes nothing"
 

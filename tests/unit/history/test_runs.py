@@ -12,7 +12,9 @@ from omnigraph_core.history.runs import (
     RunRecord,
     RunStatus,
     mark_aborted,
+    mark_active,
     mark_failed,
+    mark_landed,
     mark_published,
 )
 
@@ -83,3 +85,39 @@ def test_transitions(request_name: str, state: RunStatus, outcome: str) -> None:
 
 def test_a_clock_that_is_behind_does_not_move_a_run_back_in_time() -> None:
     assert mark_failed(RUNNING, now=3).updated_at == RUNNING.updated_at
+
+
+@pytest.mark.parametrize("state", RunStatus)
+def test_work_that_is_visible_was_published(state: RunStatus) -> None:
+    run = STATES[state]
+    landed = mark_landed(run, "01Q", now=30)
+    if state is RunStatus.PUBLISHED:
+        assert landed == run
+    else:
+        assert landed == replace(
+            run, status=RunStatus.PUBLISHED, published_snapshot_id="01Q", updated_at=30
+        )
+
+
+@pytest.mark.parametrize("state", RunStatus)
+def test_only_a_running_run_is_active(state: RunStatus) -> None:
+    run = STATES[state]
+    updated_at = 30 if state is RunStatus.RUNNING else run.updated_at
+    assert mark_active(run, now=30) == replace(run, updated_at=updated_at)
+
+
+def test_a_run_as_json() -> None:
+    assert list(replace(RUNNING, is_expired=True).to_json().items()) == [
+        ("run_id", "01R"),
+        ("target_branch", "main"),
+        ("run_branch", "__run__01R"),
+        ("base_snapshot_id", "01C"),
+        ("base_manifest_version", 4),
+        ("operation_hash", "load:parts"),
+        ("actor_id", "dana"),
+        ("status", "running"),
+        ("published_snapshot_id", None),
+        ("created_at", 10),
+        ("updated_at", 10),
+        ("is_expired", True),
+    ]

@@ -1,0 +1,1 @@
+"""What merges and diffs read, counted."""

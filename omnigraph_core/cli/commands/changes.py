@@ -1,0 +1,212 @@
+"""What changed: `omnigraph branch diff`, `omnigraph commit changes` and `omnigraph changes …`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from omnigraph_core.cli.change_text import block_lines, diff_lines
+from omnigraph_core.cli.interrupt import interruptible
+from omnigraph_core.cli.options import MAIN, JsonOption
+from omnigraph_core.cli.output import change_lines, print_json, print_lines
+from omnigraph_core.cli.snapshots import named_target
+from omnigraph_core.cli.target import UriArgument, UriOption, graph_address, open_graph
+from omnigraph_core.diff.model import ChangeFilter, ChangeOp, EntityKind
+
+if TYPE_CHECKING:
+    from omnigraph_core.diff.model import ChangeSet
+
+app = typer.Typer(help="Follow what is committed on a branch.", no_args_is_help=True)
+
+RangeArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="RANGE",
+        help="A..B, each of them a branch, a commit id or tag:NAME.",
+        show_default=False,
+    ),
+]
+IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The commit.", show_default=False)]
+TypeOption = Annotated[
+    list[str] | None,
+    typer.Option("--type", metavar="TYPE", help="Only rows of this type. May be repeated."),
+]
+KindOption = Annotated[
+    list[EntityKind] | None,
+    typer.Option("--kind", metavar="KIND", help="Only `node`, or only `edge`."),
+]
+OpOption = Annotated[
+    list[ChangeOp] | None,
+    typer.Option(
+        "--op", metavar="OP", help="Only `insert`, `update` or `delete`. May be repeated."
+    ),
+]
+StatOption = Annotated[bool, typer.Option("--stat", help="Only counts, no rows.")]
+NoValuesOption = Annotated[
+    bool, typer.Option("--no-values", help="Ids alone: no rows before and after.")
+]
+LimitOption = Annotated[
+    int | None,
+    typer.Option("--limit", metavar="N", min=0, help="List N changes; the counts are of all."),
+]
+BranchOption = Annotated[str, typer.Option("--branch", metavar="NAME", help="Branch to follow.")]
+CursorOption = Annotated[
+    str | None,
+    typer.Option(
+        "--cursor", metavar="CURSOR", help="Where to go on; without, only the one of now is given."
+    ),
+]
+AtOption = Annotated[
+    str | None,
+    typer.Option(
+        "--at", metavar="ID", help="Commit of the branch to begin after.  [default: head]"
+    ),
+]
+CommitsOption = Annotated[
+    int, typer.Option("--commits", metavar="N", min=1, help="Commits to go through at most.")
+]
+PageOption = Annotated[
+    int,
+    typer.Option(
+        "--limit", metavar="N", min=1, help="Changes to give at most, or those of one commit."
+    ),
+]
+
+
+def diff(
+    range: RangeArgument,
+    uri: UriArgument = None,
+    uri_option: UriOption = None,
+    types: TypeOption = None,
+    kinds: KindOption = None,
+    ops: OpOption = None,
+    stat: StatOption = False,
+    no_values: NoValuesOption = False,
+    limit: LimitOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what has to change for A to be as B is."""
+    address = graph_address(uri, uri_option)
+    names = _ends(range)
+    source, target = map(named_target, names)
+    graph = open_graph(address)
+    with interruptible(lambda: "the comparison was stopped"):
+        found = graph.diff_between(
+            source,
+            target,
+            _filter(types, kinds, ops),
+            has_values=not (no_values or stat),
+            limit=0 if stat else limit,
+        )
+        facts = dict(zip(("uri", "from", "to"), (address, *names), strict=True))
+        _print_changes(facts, found, is_stat=stat, has_values=not no_values, as_json=as_json)
+
+
+def commit_changes(
+    commit_id: IdArgument,
+    uri: UriArgument = None,
+    uri_option: UriOption = None,
+    types: TypeOption = None,
+    kinds: KindOption = None,
+    ops: OpOption = None,
+    stat: StatOption = False,
+    no_values: NoValuesOption = False,
+    limit: LimitOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what a commit changed on its branch."""
+    address = graph_address(uri, uri_option)
+    graph = open_graph(address)
+    with interruptible(lambda: "the comparison was stopped"):
+        found = graph.commit_changes(
+            commit_id,
+            _filter(types, kinds, ops),
+            has_values=not (no_values or stat),
+            limit=0 if stat else limit,
+        )
+        facts = {"uri": address}
+        _print_changes(facts, found, is_stat=stat, has_values=not no_values, as_json=as_json)
+
+
+@app.command()
+def poll(
+    uri: UriArgument = None,
+    uri_option: UriOption = None,
+    cursor: CursorOption = None,
+    branch: BranchOption = MAIN,
+    types: TypeOption = None,
+    kinds: KindOption = None,
+    ops: OpOption = None,
+    no_values: NoValuesOption = False,
+    commits: CommitsOption = 128,
+    limit: PageOption = 1000,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what was committed after a cursor, and the cursor to go on with."""
+    address = graph_address(uri, uri_option)
+    graph = open_graph(address)
+    with interruptible(lambda: "nothing was given: poll with the same cursor again"):
+        page = graph.poll(
+            cursor,
+            branch=branch,
+            filter=_filter(types, kinds, ops),
+            has_values=not no_values,
+            most_commits=commits,
+            most_changes=limit,
+        )
+    if as_json:
+        body = page.to_json(has_values=not no_values)
+        print_json({"uri": address, "branch": branch, **body})
+        return
+    for block in page.blocks:
+        print_lines(block_lines(block))
+    print_lines([f"cursor: {page.cursor}"])
+    if not page.is_caught_up:
+        typer.echo("there is more: poll again with this cursor", err=True)
+
+
+@app.command()
+def cursor(
+    uri: UriArgument = None,
+    uri_option: UriOption = None,
+    branch: BranchOption = MAIN,
+    at: AtOption = None,
+    types: TypeOption = None,
+    kinds: KindOption = None,
+    ops: OpOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the cursor of whoever has read a branch as it is, or as it was at a commit."""
+    address = graph_address(uri, uri_option)
+    graph = open_graph(address)
+    found = graph.cursor_at(at, branch=branch, filter=_filter(types, kinds, ops))
+    if as_json:
+        print_json({"uri": address, "branch": branch, "cursor": found})
+    else:
+        print_lines([found])
+
+
+def _ends(range: str) -> tuple[str, str]:
+    source, dots, target = range.partition("..")
+    if not dots or target.startswith("."):
+        raise typer.BadParameter(f"{range!r}: expected A..B, as in main..review")
+    return source, target
+
+
+def _filter(
+    types: list[str] | None, kinds: list[EntityKind] | None, ops: list[ChangeOp] | None
+) -> ChangeFilter:
+    return ChangeFilter(frozenset(kinds or ()), frozenset(types or ()), frozenset(ops or ()))
+
+
+def _print_changes(
+    facts: dict[str, str], found: ChangeSet, *, is_stat: bool, has_values: bool, as_json: bool
+) -> None:
+    if not as_json:
+        print_lines(change_lines(found.stats) if is_stat else diff_lines(found))
+        return
+    document = facts | found.to_json(has_values=has_values)
+    if is_stat:
+        del document["changes"], document["complete"]
+    print_json(document)

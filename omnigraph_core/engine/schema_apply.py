@@ -1,0 +1,203 @@
+"""Applying a schema: prepared on the newest state of a branch, published with one commit.
+
+Rows that others write meanwhile make it prepare again; a schema that others change makes it stop,
+because what its author has seen is no more. Whatever was dropped for good is purged afterwards.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from omnigraph_core.constants import PREPARE_BUDGET
+from omnigraph_core.engine.purging import find_dropped, purge
+from omnigraph_core.errors import ConflictError, PreconditionFailed
+from omnigraph_core.evolve.apply import PreparedSchema, prepare_schema
+from omnigraph_core.evolve.plan import plan_schema, require_supported, step_reports
+from omnigraph_core.evolve.report import SchemaApplyResult, SchemaPlanReport
+from omnigraph_core.failpoints import declare
+from omnigraph_core.history import door
+from omnigraph_core.history.locks import schema_lock
+from omnigraph_core.manifest.changes import touched
+from omnigraph_core.manifest.names import check_actor
+from omnigraph_core.manifest.publisher import CommitDraft
+from omnigraph_core.manifest.requirements import requirements_of
+from omnigraph_core.manifest.retry import back_off
+
+if TYPE_CHECKING:
+    from omnigraph_core.history.context import GraphContext
+    from omnigraph_core.history.refs import BranchRef
+    from omnigraph_core.manifest.catalog import CatalogState
+    from omnigraph_core.manifest.snapshot import Snapshot
+
+_PUBLISHED: Final = declare("schema.after_publish", "a schema change is visible, nothing is purged")
+
+_OPERATION: Final = "schema_apply"
+_SCHEMA: Final = "schema"
+"""What a commit requires of the schema, as the error names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaRequest:
+    """A schema to be brought into force on a branch."""
+
+    source: str
+    branch: str
+    allow_data_loss: bool = False
+    actor: str | None = None
+
+
+def report_plan(context: GraphContext, request: SchemaRequest) -> SchemaPlanReport:
+    """What applying would do; reads no rows.
+
+    Raises:
+        CompileError: the text is wrong.
+        BranchNotFound: there is none of that name.
+    """
+    snapshot = context.head(request.branch)[1].snapshot
+    planned = plan_schema(snapshot, request.source, allow_data_loss=request.allow_data_loss)
+    steps = step_reports(context, snapshot, planned)
+    return SchemaPlanReport(request.branch, planned.plan.supported, steps)
+
+
+def rehearse_schema(context: GraphContext, request: SchemaRequest) -> SchemaApplyResult:
+    """As `apply_schema` up to the point where something would be written."""
+    _, state = context.head(request.branch)
+    prepared = _prepare(context, state, request, is_rehearsal=True)
+    return _unchanged(request, state.snapshot, prepared, is_dry_run=True)
+
+
+def apply_schema(context: GraphContext, request: SchemaRequest) -> SchemaApplyResult:
+    """Bring a schema into force with one commit; none if it is in force already.
+
+    Raises:
+        CompileError: the text is wrong, or a change cannot be carried out.
+        DataError: rows do not allow it; with all of them.
+        SchemaApplyLocked: somebody else is about it.
+        ConflictError: the schema changed meanwhile, or the tables kept moving.
+    """
+    check_actor(request.actor)
+    _, state = context.head(request.branch)
+    planned = plan_schema(state.snapshot, request.source, allow_data_loss=request.allow_data_loss)
+    if not planned.plan.steps:
+        return _unchanged(
+            request, state.snapshot, PreparedSchema(planned.plan, planned.accepted, ())
+        )
+    require_supported(planned)
+    with schema_lock(context.store, request.branch, actor=request.actor):
+        landed = _land(context, request, state.snapshot)
+    _PUBLISHED.hit()
+    if not landed.prepared.changes:
+        return _unchanged(request, landed.snapshot, landed.prepared)
+    dropped = find_dropped(context, landed.base, planned)
+    return SchemaApplyResult(
+        request.branch,
+        applied=True,
+        manifest_version=landed.snapshot.manifest_version,
+        steps=landed.prepared.steps,
+        commit=landed.snapshot.commit,
+        purge=purge(context, request.branch, dropped) if dropped else None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Landed:
+    """What was published, on top of what."""
+
+    prepared: PreparedSchema
+    base: Snapshot
+    snapshot: Snapshot
+
+
+def _land(context: GraphContext, request: SchemaRequest, seen: Snapshot) -> _Landed:
+    """Prepare and publish, again for as long as only rows have moved.
+
+    Args:
+        seen: the state whose schema the author of the change knows.
+    """
+    lost: ConflictError | None = None
+    for attempt in range(PREPARE_BUDGET.value + 1):
+        ref, state = context.head(request.branch)
+        try:
+            if lost is None:
+                return _land_once(context, request, seen, ref, state)
+            with context.commits.turns.turn(request.branch):
+                return _land_once(context, request, seen, *context.head(request.branch))
+        except ConflictError as conflict:
+            context.forget(ref)
+            if not conflict.retryable or _is_about_schema(conflict):
+                raise
+            lost = conflict
+        back_off(attempt)
+    assert lost is not None  # or the first attempt would have returned
+    raise lost
+
+
+def _land_once(
+    context: GraphContext,
+    request: SchemaRequest,
+    seen: Snapshot,
+    ref: BranchRef,
+    state: CatalogState,
+) -> _Landed:
+    base = state.snapshot
+    if base.schema.hash != seen.schema.hash:
+        return _Landed(_already_there(base, request, seen), base, base)
+    prepared = _prepare(context, state, request)
+    draft = CommitDraft(
+        prepared.changes,
+        requirements_of(base, touched=touched(prepared.changes), read=prepared.read),
+        _OPERATION,
+        actor=request.actor,
+    )
+    published = door.commit(context.commits, ref, draft, base=state)
+    context.remember(published)
+    return _Landed(prepared, base, published.snapshot)
+
+
+def _already_there(base: Snapshot, request: SchemaRequest, seen: Snapshot) -> PreparedSchema:
+    """Somebody else has changed the schema: fine if to the same.
+
+    Raises:
+        PreconditionFailed: a plan made now might take back what they did.
+    """
+    planned = plan_schema(base, request.source, allow_data_loss=request.allow_data_loss)
+    if planned.plan.steps:
+        raise PreconditionFailed(_SCHEMA, seen.schema.hash, base.schema.hash)
+    return PreparedSchema(planned.plan, base.schema, ())
+
+
+def _is_about_schema(conflict: ConflictError) -> bool:
+    return isinstance(conflict, PreconditionFailed) and conflict.member == _SCHEMA
+
+
+def _prepare(
+    context: GraphContext,
+    state: CatalogState,
+    request: SchemaRequest,
+    *,
+    is_rehearsal: bool = False,
+) -> PreparedSchema:
+    return prepare_schema(
+        context,
+        state,
+        request.source,
+        allow_data_loss=request.allow_data_loss,
+        is_rehearsal=is_rehearsal,
+    )
+
+
+def _unchanged(
+    request: SchemaRequest,
+    snapshot: Snapshot,
+    prepared: PreparedSchema,
+    *,
+    is_dry_run: bool = False,
+) -> SchemaApplyResult:
+    return SchemaApplyResult(
+        request.branch,
+        applied=False,
+        manifest_version=snapshot.manifest_version,
+        steps=prepared.steps,
+        is_dry_run=is_dry_run,
+    )

@@ -1,0 +1,177 @@
+"""Whether the result of a merge keeps the rules: planned tables come in, conflicts go out.
+
+What each side keeps by itself is not looked at again. Rows are checked where those of both sides
+meet, where rows of the source come under rules of the target, and where the merged schema asks more
+of the target's rows than it did.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph_core.compare.view import RowView
+from omnigraph_core.evolve.validate import check_tightened
+from omnigraph_core.exec.catalogs import accepted_catalog
+from omnigraph_core.merge.groups import TableSides, tables_to_check
+from omnigraph_core.merge.model import TableDisposition
+from omnigraph_core.merge.sides import document_of, types_by_key
+from omnigraph_core.merge.view import MergedView
+from omnigraph_core.merge.violations import (
+    AdoptedRows,
+    MergedRows,
+    check_alone,
+    check_together,
+    to_conflicts,
+)
+from omnigraph_core.schema.migrate import plan_migration
+from omnigraph_core.storage.lookup import ADDRESS
+from omnigraph_core.violations import UNBOUNDED, Violations
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from omnigraph_core.manifest.image import AcceptedSchema
+    from omnigraph_core.merge.model import MergeConflict
+    from omnigraph_core.merge.rows import RowMerge
+    from omnigraph_core.merge.violations import Brought
+    from omnigraph_core.merge.work import Sides, TableWork
+    from omnigraph_core.storage.version_rows import OwnRows
+
+
+def check_result(
+    works: Sequence[TableWork], sides: Sides, schema: AcceptedSchema
+) -> tuple[list[MergeConflict], frozenset[str]]:
+    """What the merged graph would break.
+
+    Returns:
+        Conflicts, and the keys of the target's tables that were looked at.
+    """
+    check = _Check(
+        {work.key: work for work in works if work.disposition is not TableDisposition.REMOVED},
+        sides,
+        schema,
+    )
+    found = Violations.together(check.together(), check.alone(), check.tightened())
+    undecided = {
+        key: frozenset(work.rows.conflicts.ids.to_pylist())
+        for key, work in check.works.items()
+        if work.rows is not None and len(work.rows.conflicts)
+    }
+    labels = {key: work.case.label for key, work in check.works.items()}
+    catalog = accepted_catalog(schema)
+    conflicts = to_conflicts(found.listed, catalog, labels, undecided)
+    return conflicts, sides.our_keys(check.read)
+
+
+@dataclass(slots=True)
+class _Check:
+    works: Mapping[str, TableWork]
+    """By the keys of the merged schema."""
+    sides: Sides
+    schema: AcceptedSchema
+    read: frozenset[str] = frozenset()
+
+    def together(self) -> Violations:
+        """The rules that rows keep together."""
+        catalog = accepted_catalog(self.schema)
+        keys = tables_to_check(catalog, {key: self._sides_of(key) for key in self.works})
+        brought = {
+            key: self._brought(key)
+            for key in keys
+            if key in self.works and self._sides_of(key).has_theirs
+        }
+        if not brought:
+            return Violations(UNBOUNDED)
+        types = types_by_key(catalog)
+        view = MergedView(self._our_view, types)
+        found = check_together(brought, types, catalog, view)
+        self.read |= view.read
+        return found
+
+    def alone(self) -> Violations:
+        """The rules that each row keeps by itself, for rows that nobody has checked by them."""
+        found = Violations(UNBOUNDED)
+        types = types_by_key(accepted_catalog(self.schema))
+        for key, work in self.works.items():
+            side = self._sides_of(key)
+            if side.has_theirs and side.has_other_rules:
+                check_alone(key, types[key], self._brought(key).changes().rows, found)
+            elif work.rows is not None:
+                check_alone(key, types[key], work.rows.iter_combined(), found)
+        return found
+
+    def tightened(self) -> Violations:
+        """What the merged schema asks of rows more than the target's did."""
+        found = Violations(UNBOUNDED)
+        ours = self.sides.ours.snapshot.schema
+        if ours.hash != self.schema.hash:
+            after = accepted_catalog(self.schema)
+            plan = plan_migration(document_of(ours), after)
+            self.read |= check_tightened(
+                accepted_catalog(ours), after, plan, self._result_view, found
+            )
+        return found
+
+    def _sides_of(self, key: str) -> TableSides:
+        work = self.works[key]
+        case, rows = work.case, work.rows
+        has_theirs = work.disposition is TableDisposition.ADOPTED
+        if rows is not None:
+            has_theirs = not rows.writes.is_empty or len(rows.conflicts) > 0
+        return TableSides(
+            has_ours=case.is_ours_changed if rows is None else rows.has_own_changes,
+            has_theirs=has_theirs,
+            has_other_rules=case.theirs is not None
+            and self.sides.theirs.has_other_rules(case.theirs),
+        )
+
+    def _brought(self, key: str) -> Brought:
+        work = self.works[key]
+        if work.rows is not None:
+            return MergedRows(work.rows)
+        case = work.case
+        assert case.theirs is not None  # what is adopted is there
+        base = None if case.base is None else self.sides.base.view(case.base)
+        return AdoptedRows(base, self.sides.theirs.view(case.theirs))
+
+    def _our_view(self, key: str) -> RowView | None:
+        work = self.works.get(key)
+        if work is None or work.case.ours is None:
+            return None
+        return self.sides.ours.view(work.case.ours)
+
+    def _result_view(self, key: str) -> RowView | None:
+        work = self.works.get(key)
+        if work is None:
+            return None
+        if work.disposition is TableDisposition.ADOPTED and work.case.theirs is not None:
+            return self.sides.theirs.view(work.case.theirs)
+        ours = self._our_view(key)
+        if ours is None or work.rows is None or work.rows.writes.is_empty:
+            return ours
+        return _ResultView(ours, work.rows)
+
+
+class _ResultView(RowView):
+    """The rows that a table will have: the target's that stay, and what the source brings."""
+
+    __slots__ = ("_merge",)
+
+    def __init__(self, ours: RowView, merge: RowMerge) -> None:
+        sources = {column: ours.stored(column) for column in ours.columns}
+        super().__init__(ours.table, ours.type, ours.schema, sources)
+        self._merge = merge
+
+    def iter_own(self, own: OwnRows, columns: Sequence[str]) -> Iterator[pa.Table]:
+        leaving = pa.array(self._merge.writes.leaving, pa.uint64())
+        for rows in super().iter_own(own, columns):
+            goes = pc.is_in(rows.column(ADDRESS), value_set=leaving)
+            yield rows.filter(pc.invert(goes))
+        for rows in self._merge.iter_rows(columns):
+            nowhere = np.zeros(rows.num_rows, np.uint64)
+            yield rows.append_column(ADDRESS, pa.array(nowhere))

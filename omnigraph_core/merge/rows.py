@@ -1,0 +1,289 @@
+"""The merge of a table that both sides have changed: three views come in, what to write goes out.
+
+Only rows that changed are looked at. What is written is exactly what the target lacks: rows of the
+source, rows with properties of both, and the places of rows that go.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph_core.compare.changes import MISSING, changed_rows, equal_rows
+from omnigraph_core.merge.decide import Decision, Done, decide, is_conflict, settle
+from omnigraph_core.merge.model import MergeSide, MergeStrategy
+from omnigraph_core.merge.properties import (
+    NOTHING_COMBINED,
+    CombinedRows,
+    Triples,
+    compare_properties,
+    iter_combined,
+)
+from omnigraph_core.storage.staged import stage_delete_addresses, stage_replace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from omnigraph_core.compare.changes import ChangedRows
+    from omnigraph_core.compare.view import RowView
+    from omnigraph_core.merge.model import MergeOptions, Resolution
+    from omnigraph_core.merge.properties import PropertyChanges
+    from omnigraph_core.storage.dataset import Table
+
+PORTION_ROWS = 8192
+"""Rows that are written at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowConflicts:
+    """Rows that nothing decides, by ascending id, with where they are on each side."""
+
+    ids: pa.StringArray
+    decisions: np.ndarray
+    base: np.ndarray
+    ours: np.ndarray
+    theirs: np.ndarray
+    properties: Mapping[str, np.ndarray] | None = None
+    """The properties in conflict, by row, where rows are merged by property."""
+
+    def __len__(self) -> int:
+        return len(self.decisions)
+
+
+@dataclass(frozen=True, slots=True)
+class RowWrites:
+    """What is written to the target, all of it with one version."""
+
+    taken: np.ndarray
+    """Where the source's rows are that the target gets."""
+    combined: CombinedRows
+    leaving: np.ndarray
+    """Where the target's rows are that are replaced or deleted."""
+    deleted_ids: pa.StringArray
+    inserted: int
+    updated: int
+
+    @property
+    def is_empty(self) -> bool:
+        return not (len(self.taken) or len(self.leaving) or len(self.combined))
+
+
+@dataclass(frozen=True, slots=True)
+class RowMerge:
+    """What the source brings to one table of the target."""
+
+    label: str
+    base: RowView | None
+    ours: RowView
+    theirs: RowView
+    writes: RowWrites
+    conflicts: RowConflicts
+    resolved: int
+    """Conflicts that a choice has settled."""
+    settled_ids: frozenset[str]
+    """Of these, the rows that were named one by one."""
+    has_own_changes: bool
+    """Whether the target has changed rows, too."""
+
+    def iter_rows(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        """The rows to write, some at a time: the source's first, then those with values of both."""
+        yield from self.theirs.iter_taken(self.writes.taken, columns)
+        yield from self.iter_combined(columns)
+
+    def iter_combined(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        return iter_combined(self.writes.combined, self.ours, self.theirs, columns)
+
+
+def merge_rows(
+    label: str, base: RowView | None, ours: RowView, theirs: RowView, options: MergeOptions
+) -> RowMerge:
+    """Decide about every row that the source has changed since the base.
+
+    Args:
+        label: the table's key as resolutions name it.
+        base: None if the table is new on both sides.
+    """
+    mine = changed_rows(base, ours)
+    changes = _pair(mine, changed_rows(base, theirs))
+    decisions = decide(
+        changes.base != MISSING, changes.our_done, changes.their_done, _equal(changes, ours, theirs)
+    )
+    choices = _choices(label, changes.ids, is_conflict(decisions), options.resolution)
+    combined, by_property, resolved = NOTHING_COMBINED, None, 0
+    places = np.flatnonzero(decisions == Decision.DIVERGENT_UPDATE)
+    if options.strategy is MergeStrategy.PROPERTY and base is not None and len(places):
+        found = compare_properties(changes.triples(places), base, ours, theirs)
+        decisions, combined = _combine(decisions, changes, places, found, choices)
+        by_property = _spread(found, places, len(decisions))
+        resolved = int((found.is_conflict & choices.is_made[places]).sum())
+    resolved += int((is_conflict(decisions) & choices.is_made).sum())
+    settled = settle(
+        decisions, changes.their_done, for_ours=choices.for_ours, for_theirs=choices.for_theirs
+    )
+    return RowMerge(
+        label=label,
+        base=base,
+        ours=ours,
+        theirs=theirs,
+        writes=_writes(changes, settled, combined),
+        conflicts=_conflicts(changes, settled, by_property),
+        resolved=resolved,
+        settled_ids=choices.named,
+        has_own_changes=len(mine) > 0,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Changes:
+    """The rows that the source has changed: where they are, and what both sides did to them."""
+
+    ids: pa.StringArray
+    base: np.ndarray
+    ours: np.ndarray
+    theirs: np.ndarray
+    our_done: np.ndarray
+    their_done: np.ndarray
+
+    def triples(self, places: np.ndarray) -> Triples:
+        return Triples(self.base[places], self.ours[places], self.theirs[places])
+
+
+def _pair(mine: ChangedRows, others: ChangedRows) -> _Changes:
+    found = pc.index_in(others.ids, value_set=mine.ids)
+    is_both = found.is_valid().to_numpy(zero_copy_only=False)
+    places = found.drop_null().to_numpy()
+    ours = np.full(len(others), MISSING)
+    ours[is_both] = mine.after[places]
+    # What only the source has changed is in the target where it was: no id is looked up.
+    is_old = ~is_both & (others.before != MISSING)
+    ours[is_old] = mine.unchanged_at(others.before[is_old])
+    put_or_removed = np.where(ours == MISSING, Done.REMOVED, Done.PUT)
+    return _Changes(
+        ids=others.ids,
+        base=others.before,
+        ours=ours,
+        theirs=others.after,
+        our_done=np.where(is_both, put_or_removed, Done.NOTHING),
+        their_done=np.where(others.after == MISSING, Done.REMOVED, Done.PUT),
+    )
+
+
+def _equal(changes: _Changes, ours: RowView, theirs: RowView) -> np.ndarray:
+    """Whether both sides have put the same row."""
+    is_equal = np.zeros(len(changes.ids), np.bool_)
+    both = np.flatnonzero((changes.our_done == Done.PUT) & (changes.their_done == Done.PUT))
+    if len(both):
+        is_equal[both] = equal_rows(ours, changes.ours[both], theirs, changes.theirs[both])
+    return is_equal
+
+
+@dataclass(frozen=True, slots=True)
+class _Choices:
+    for_ours: np.ndarray
+    for_theirs: np.ndarray
+    named: frozenset[str]
+    """Ids of rows in conflict that have a choice of their own."""
+
+    @property
+    def is_made(self) -> np.ndarray:
+        made: np.ndarray = self.for_ours | self.for_theirs
+        return made
+
+
+def _choices(
+    label: str, ids: pa.StringArray, undecided: np.ndarray, resolution: Resolution
+) -> _Choices:
+    sides = {side: np.full(len(ids), resolution.otherwise is side, np.bool_) for side in MergeSide}
+    rows = {id: side for (table_key, id), side in resolution.rows.items() if table_key == label}
+    found = pc.index_in(pa.array(list(rows), pa.utf8()), value_set=ids).to_pylist()
+    named = set()
+    for (id, chosen), place in zip(rows.items(), found, strict=True):
+        if place is not None and undecided[place]:
+            named.add(id)
+            for side, mask in sides.items():
+                mask[place] = side is chosen
+    return _Choices(sides[MergeSide.OURS], sides[MergeSide.THEIRS], frozenset(named))
+
+
+def _combine(
+    decisions: np.ndarray,
+    changes: _Changes,
+    places: np.ndarray,
+    found: PropertyChanges,
+    choices: _Choices,
+) -> tuple[np.ndarray, CombinedRows]:
+    """The decisions with rows merged by property; a chosen side wins what is in conflict."""
+    wins = choices.for_theirs[places]
+    from_theirs = {
+        name: taken | (found.in_conflict[name] & wins) for name, taken in found.from_theirs.items()
+    }
+    is_decided = ~found.is_conflict | choices.is_made[places]
+    is_written = is_decided & np.logical_or.reduce(list(from_theirs.values()))
+    decided = decisions.copy()
+    decided[places[is_decided]] = Decision.KEEP
+    decided[places[is_written]] = Decision.COMBINE
+    rows = places[is_written]
+    kept = {name: mask[is_written] for name, mask in from_theirs.items()}
+    return decided, CombinedRows(changes.ours[rows], changes.theirs[rows], kept)
+
+
+def _spread(found: PropertyChanges, places: np.ndarray, count: int) -> dict[str, np.ndarray]:
+    """Which properties are in conflict, for all rows."""
+    spread = {name: np.zeros(count, np.bool_) for name in found.in_conflict}
+    for name, mask in found.in_conflict.items():
+        spread[name][places] = mask
+    return spread
+
+
+def _conflicts(
+    changes: _Changes, decisions: np.ndarray, by_property: Mapping[str, np.ndarray] | None
+) -> RowConflicts:
+    places = np.flatnonzero(is_conflict(decisions))
+    properties = None
+    if by_property is not None:
+        properties = {name: mask[places] for name, mask in by_property.items()}
+    return RowConflicts(
+        ids=changes.ids.take(pa.array(places)),
+        decisions=decisions[places],
+        base=changes.base[places],
+        ours=changes.ours[places],
+        theirs=changes.theirs[places],
+        properties=properties,
+    )
+
+
+def _writes(changes: _Changes, decisions: np.ndarray, combined: CombinedRows) -> RowWrites:
+    is_taken, is_deleted = decisions == Decision.TAKE, decisions == Decision.DELETE
+    has_ours = changes.ours != MISSING
+    is_replaced = is_taken & has_ours
+    is_leaving = is_replaced | is_deleted | (decisions == Decision.COMBINE)
+    return RowWrites(
+        taken=changes.theirs[is_taken],
+        combined=combined,
+        leaving=changes.ours[is_leaving],
+        deleted_ids=changes.ids.filter(pa.array(is_deleted)),
+        inserted=int((is_taken & ~has_ours).sum()),
+        updated=int(is_replaced.sum()) + len(combined),
+    )
+
+
+def stage_rows(merge: RowMerge, table: Table) -> Table | None:
+    """Write what the source brings on top of the target's table; None if that is nothing.
+
+    Args:
+        table: the target's, in the columns of the merged type and with its rows where they were.
+    """
+    leaving = pa.array(merge.writes.leaving, pa.uint64())
+    if not len(merge.writes.taken) and not len(merge.writes.combined):
+        return stage_delete_addresses(table, leaving)
+    reader = pa.RecordBatchReader.from_batches(merge.ours.schema, _batches(merge))
+    return stage_replace(table, reader, leaving)
+
+
+def _batches(merge: RowMerge) -> Iterator[pa.RecordBatch]:
+    for rows in merge.iter_rows():
+        yield from rows.to_batches(max_chunksize=PORTION_ROWS)

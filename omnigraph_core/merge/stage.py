@@ -1,0 +1,102 @@
+"""From a decided merge to staged table versions and the changes that publish them.
+
+Each table gets at most one new version on top of the target's. A table under another key than
+before is renamed; one that the source dropped goes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from omnigraph_core.errors import InvariantBroken
+from omnigraph_core.evolve.tables import evolve_table
+from omnigraph_core.failpoints import declare
+from omnigraph_core.manifest.changes import (
+    AdoptTable,
+    RenameTable,
+    TombstoneTable,
+    UpdateTable,
+)
+from omnigraph_core.manifest.image import TableOperation
+from omnigraph_core.merge.model import TableDisposition
+from omnigraph_core.merge.rows import stage_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from omnigraph_core.manifest.changes import Change
+    from omnigraph_core.manifest.image import TableEntry
+    from omnigraph_core.merge.sides import Side
+    from omnigraph_core.merge.work import Sides, TableWork
+    from omnigraph_core.storage.dataset import Table
+
+_SOME = declare("merge.after_table", "one more table of a merge is staged, others are not")
+
+
+def stage_tables(works: Sequence[TableWork], sides: Sides) -> tuple[Change, ...]:
+    """Write what the target lacks, and say what makes it visible."""
+    changes: list[Change] = []
+    staying = {work.key for work in works if work.disposition is not TableDisposition.REMOVED}
+    taken = set(sides.ours.snapshot.tables)
+    for work in works:
+        if work.disposition is TableDisposition.REMOVED:
+            continue
+        if work.disposition is TableDisposition.ADOPTED:
+            changes.append(_adopted(work, sides.theirs))
+        else:
+            changes += _own(work, sides, taken)
+    renamed = {change.old_key for change in changes if isinstance(change, RenameTable)}
+    gone = sorted(taken - staying - renamed)
+    return (*changes, *(TombstoneTable(key) for key in gone))
+
+
+def _adopted(work: TableWork, theirs: Side) -> AdoptTable:
+    entry = work.case.theirs
+    if entry is None:
+        raise InvariantBroken("what is adopted is there")
+    placed = replace(entry, table_key=work.key)
+    if theirs.is_in_shape(entry):
+        return AdoptTable(placed, theirs.snapshot.read_at)
+    evolved = _evolved(theirs, entry)
+    return AdoptTable(_at(placed, evolved), min(theirs.snapshot.read_at, evolved.staged_since))
+
+
+def _own(work: TableWork, sides: Sides, taken: set[str]) -> list[Change]:
+    """A table of the target: as it is, in other columns, or with rows of the source."""
+    entry = work.case.ours
+    if entry is None:
+        raise InvariantBroken("the target keeps what it has")
+    before = sides.ours.open(entry)
+    table = before if sides.ours.is_in_shape(entry) else _evolved(sides.ours, entry)
+    operation = TableOperation.SCHEMA
+    if work.rows is not None and not work.rows.writes.is_empty:
+        table = stage_rows(work.rows, table) or table
+        operation = TableOperation.MERGE
+    is_new = table.physical_version != entry.physical_version
+    if is_new:
+        _SOME.hit()
+    update = UpdateTable.of(work.key, table, operation) if is_new else None
+    if entry.table_key == work.key:
+        return [] if update is None else [update]
+    if work.key not in taken:
+        return [RenameTable(entry.table_key, work.key, update)]
+    # The name belonged to a table that goes, or changes its name as well.
+    return [AdoptTable(_at(replace(entry, table_key=work.key), table), table.staged_since)]
+
+
+def _evolved(side: Side, entry: TableEntry) -> Table:
+    after = side.merged_type(entry)
+    if after is None:
+        raise InvariantBroken(f"the merged schema has a type for `{entry.table_key}`")
+    table = side.open(entry)
+    return evolve_table(table, after, side.sources(entry, after)) or table
+
+
+def _at(entry: TableEntry, table: Table) -> TableEntry:
+    return replace(
+        entry,
+        physical_version=table.physical_version,
+        row_count=table.count_rows(),
+        fragment_count=table.count_fragments(),
+    )

@@ -1,0 +1,182 @@
+"""Rules that a merged graph would break: what the source brings comes in, conflicts go out.
+
+The rules and the code are those of every write; what is written here is what the source has changed
+since the base. Rows that are in conflict themselves break nothing: nobody knows yet what they will
+be.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph_core.compare.changes import changed_rows
+from omnigraph_core.ids import edge_table_key, node_table_key
+from omnigraph_core.merge.model import MergeConflict, MergeConflictKind
+from omnigraph_core.schema.arrow import table_schema
+from omnigraph_core.violations import UNBOUNDED, Rule, Violation, Violations
+from omnigraph_core.write.batches import FRESH, LINE, PLACE_FIELDS, SOURCE, Batch, Places
+from omnigraph_core.write.constraints import check_rows
+from omnigraph_core.write.integrity import TableDelta, check_delta, key_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from omnigraph_core.compare.view import RowView
+    from omnigraph_core.merge.rows import RowMerge
+    from omnigraph_core.schema.catalog import Catalog
+    from omnigraph_core.write.batches import GraphType
+    from omnigraph_core.write.view import CommittedView
+
+_KINDS: Final = {
+    Rule.UNIQUE: MergeConflictKind.UNIQUE_VIOLATION,
+    Rule.KEY: MergeConflictKind.UNIQUE_VIOLATION,
+    Rule.ENDPOINT: MergeConflictKind.ORPHAN_EDGE,
+    Rule.ORPHAN: MergeConflictKind.ORPHAN_EDGE,
+    Rule.CARDINALITY: MergeConflictKind.CARDINALITY_VIOLATION,
+}
+_OF_EDGES: Final = frozenset({Rule.ENDPOINT, Rule.ORPHAN, Rule.CARDINALITY})
+_NO_IDS: Final = pa.array([], pa.utf8())
+
+
+@dataclass(frozen=True, slots=True)
+class BroughtRows:
+    """What the source brings to one table, in some columns."""
+
+    rows: Iterator[pa.Table]
+    """New to the target, or in the place of one of its rows."""
+    deleted: pa.StringArray
+    """Ids of rows that go."""
+    undecided: pa.StringArray
+    """Ids of rows in conflict."""
+
+
+class Brought(Protocol):
+    """What the source brings to one table."""
+
+    def changes(self, columns: Sequence[str] | None = None) -> BroughtRows: ...
+
+
+@dataclass(frozen=True, slots=True)
+class MergedRows:
+    """Of a table merged row by row."""
+
+    merge: RowMerge
+
+    def changes(self, columns: Sequence[str] | None = None) -> BroughtRows:
+        rows = self.merge.iter_rows(columns)
+        return BroughtRows(rows, self.merge.writes.deleted_ids, self.merge.conflicts.ids)
+
+
+@dataclass(frozen=True, slots=True)
+class AdoptedRows:
+    """Of a table taken over as it is: found by comparing with the base, in these columns only."""
+
+    base: RowView | None
+    theirs: RowView
+
+    def changes(self, columns: Sequence[str] | None = None) -> BroughtRows:
+        found = changed_rows(self.base, self.theirs, columns)
+        rows = self.theirs.iter_taken(found.after[~found.deleted], columns)
+        return BroughtRows(rows, found.ids.filter(pa.array(found.deleted)), _NO_IDS)
+
+
+def check_together(
+    brought: Mapping[str, Brought],
+    types: Mapping[str, GraphType],
+    catalog: Catalog,
+    view: CommittedView,
+) -> Violations:
+    """Check the rules that rows keep together, against the target.
+
+    Args:
+        brought: by the keys of the merged schema.
+        view: the target's rows.
+    """
+    violations = Violations(UNBOUNDED)
+    deltas = {
+        key: _delta(types[key], number, brought[key]) for number, key in enumerate(sorted(brought))
+    }
+    ids = tuple((key, delta.rows.column("id")) for key, delta in deltas.items())
+    check_delta(deltas, catalog, view, RowPlaces(tables=ids), violations)
+    return violations
+
+
+def check_alone(
+    table_key: str, type: GraphType, portions: Iterable[pa.Table], violations: Violations
+) -> None:
+    """Check the rules that a row keeps by itself."""
+    for rows in portions:
+        places = RowPlaces(tables=((table_key, rows.column("id")),))
+        check_rows(Batch(type, _placed(rows, 0)), places, violations)
+
+
+def to_conflicts(
+    violations: Iterable[Violation],
+    catalog: Catalog,
+    labels: Mapping[str, str],
+    undecided: Mapping[str, frozenset[str]],
+) -> list[MergeConflict]:
+    """One conflict for each row that breaks a rule, whatever the number of ways it does.
+
+    Args:
+        catalog: the merged one.
+        labels: by its keys, those the target's users know.
+        undecided: by its keys, ids of rows in conflict.
+    """
+    found: dict[tuple[str, str | None, MergeConflictKind, str], list[str]] = {}
+    for violation in violations:
+        key = _table_key(violation, catalog)
+        if violation.id is not None and violation.id in undecided.get(key, ()):
+            continue
+        kind = _KINDS.get(violation.rule, MergeConflictKind.VALUE_CONSTRAINT_VIOLATION)
+        apart = violation.message if violation.id is None else ""
+        place = (labels.get(key, key), violation.id, kind, apart)
+        found.setdefault(place, []).append(violation.message)
+    return [
+        MergeConflict(key, id, kind, "; ".join(dict.fromkeys(messages)))
+        for (key, id, kind, _), messages in found.items()
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class RowPlaces(Places):
+    """Rows of tables, told by key and id: there is no file they came from."""
+
+    tables: tuple[tuple[str, pa.ChunkedArray], ...] = ()
+
+    def at(self, violation: Violation, source: int, line: int) -> Violation:
+        key, ids = self.tables[source]
+        return replace(violation, file=f"{key} {ids[line].as_py()!r}")
+
+
+def _table_key(violation: Violation, catalog: Catalog) -> str:
+    if violation.file is not None:
+        return violation.file.partition(" ")[0]  # no key has a blank
+    name = violation.type_name or ""
+    is_edge = violation.rule in _OF_EDGES or name not in catalog.nodes
+    return edge_table_key(name) if is_edge else node_table_key(name)
+
+
+def _delta(type: GraphType, number: int, brought: Brought) -> TableDelta:
+    columns = key_columns(type)
+    empty = pa.schema([table_schema(type).field(name) for name in columns]).empty_table()
+    changes = brought.changes(columns)
+    rows = pa.concat_tables([empty, *changes.rows])
+    fresh = pa.array(np.zeros(rows.num_rows, np.bool_))
+    placed = _placed(rows, number).append_column(FRESH, fresh)
+    return TableDelta(type, placed, changes.deleted, claimed=changes.undecided)
+
+
+def _placed(rows: pa.Table, number: int) -> pa.Table:
+    """The rows with where they are: the number of their table, and their own in it."""
+    places = {
+        SOURCE: np.full(rows.num_rows, number, np.int32),
+        LINE: np.arange(rows.num_rows, dtype=np.int64),
+    }
+    for field in PLACE_FIELDS:
+        rows = rows.append_column(field, pa.array(places[field.name], field.type))
+    return rows

@@ -1,0 +1,145 @@
+"""What a merge does with one table: a case of three versions comes in, a plan for it goes out.
+
+Rows are read where the versions alone do not decide. Nothing is written here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from omnigraph_core.compare.changes import changed_rows
+from omnigraph_core.errors import InvariantBroken
+from omnigraph_core.merge.model import (
+    MergeConflict,
+    MergeConflictKind,
+    TableDisposition,
+    TableMerge,
+)
+from omnigraph_core.merge.rows import merge_rows
+from omnigraph_core.merge.tables import Way
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from omnigraph_core.compare.view import RowView
+    from omnigraph_core.manifest.image import TableEntry
+    from omnigraph_core.merge.model import MergeOptions
+    from omnigraph_core.merge.rows import RowMerge
+    from omnigraph_core.merge.sides import Side
+    from omnigraph_core.merge.tables import TableCase
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """The three snapshots of a merge."""
+
+    base: Side
+    ours: Side
+    theirs: Side
+
+    def is_in_one_shape(self, case: TableCase) -> bool:
+        """Whether all that have the table have it in the columns of the merged type."""
+        pairs = ((self.base, case.base), (self.ours, case.ours), (self.theirs, case.theirs))
+        return all(entry is None or side.is_in_shape(entry) for side, entry in pairs)
+
+    def our_keys(self, keys: Iterable[str]) -> frozenset[str]:
+        """The keys that the target has for tables of the merged schema; of new ones the same."""
+        old = {new: key for key, new in self.ours.names.items()}
+        return frozenset(old.get(key, key) for key in keys)
+
+
+@dataclass(frozen=True, slots=True)
+class TableWork:
+    """What is to be done with one table."""
+
+    case: TableCase
+    disposition: TableDisposition
+    rows: RowMerge | None = None
+    """There if rows of both sides were compared."""
+    conflicts: tuple[MergeConflict, ...] = ()
+    """About the table as a whole."""
+    is_told: bool = True
+    """False where the target has no table and gets none."""
+
+    @property
+    def key(self) -> str:
+        """What the table is called afterwards; one that goes, as it was."""
+        return self.case.key or self.case.label
+
+    @property
+    def outcome(self) -> TableMerge:
+        if self.rows is None:
+            return TableMerge(self.key, self.disposition, conflicts=len(self.conflicts))
+        return TableMerge(
+            self.key,
+            self.disposition,
+            inserted=self.rows.writes.inserted,
+            updated=self.rows.writes.updated,
+            deleted=len(self.rows.writes.deleted_ids),
+            conflicts=len(self.rows.conflicts),
+        )
+
+
+def plan_table(case: TableCase, sides: Sides, options: MergeOptions) -> TableWork:
+    """Decide about a table, and about its rows where both sides have changed it."""
+    way = case.way
+    if way is Way.REMOVE:
+        return _removed(case, sides)
+    if way is Way.NONE:
+        return _dropped(case, sides)
+    if case.key is None:
+        raise InvariantBroken(f"the merged schema has a type for `{case.label}`")
+    if way is Way.ADOPT and (case.ours is None or sides.theirs.is_in_shape(_there(case.theirs))):
+        return TableWork(case, TableDisposition.ADOPTED)
+    if way is Way.KEEP:
+        return TableWork(case, _kept(case, sides))
+    rows = merge_rows(
+        case.label,
+        None if case.base is None else sides.base.view(case.base),
+        sides.ours.view(_there(case.ours)),
+        sides.theirs.view(_there(case.theirs)),
+        options,
+    )
+    if rows.writes.is_empty and not len(rows.conflicts):
+        return TableWork(case, _kept(case, sides), rows)
+    return TableWork(case, TableDisposition.MERGED, rows)
+
+
+def _kept(case: TableCase, sides: Sides) -> TableDisposition:
+    if sides.ours.is_in_shape(_there(case.ours)):
+        return TableDisposition.KEPT
+    return TableDisposition.RESHAPED
+
+
+def _removed(case: TableCase, sides: Sides) -> TableWork:
+    """The source has dropped the type."""
+    base, ours = _there(case.base), _there(case.ours)
+    if not case.is_ours_changed or not _differ(sides.base.view(base), sides.ours.view(ours)):
+        return TableWork(case, TableDisposition.REMOVED)
+    return _clash(case, "the source dropped this type, but the target has changed rows of it")
+
+
+def _dropped(case: TableCase, sides: Sides) -> TableWork:
+    """The target has dropped the type, or both have."""
+    base = _there(case.base)
+    is_changed = case.theirs is not None and case.is_theirs_changed
+    if is_changed and _differ(sides.base.view(base), sides.theirs.view(_there(case.theirs))):
+        return _clash(case, "the target dropped this type, but the source has changed rows of it")
+    return TableWork(case, TableDisposition.REMOVED, is_told=False)
+
+
+def _clash(case: TableCase, problem: str) -> TableWork:
+    message = f"{problem}; undo one of the two on its branch, and merge again"
+    conflict = MergeConflict(case.label, None, MergeConflictKind.SCHEMA_CONFLICT, message)
+    return TableWork(case, TableDisposition.MERGED, conflicts=(conflict,))
+
+
+def _differ(before: RowView, after: RowView) -> bool:
+    return not before.schema.equals(after.schema) or len(changed_rows(before, after)) > 0
+
+
+def _there(entry: TableEntry | None) -> TableEntry:
+    if entry is None:
+        raise InvariantBroken("a merge looks at the tables that a snapshot has")
+    return entry

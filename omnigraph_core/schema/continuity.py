@@ -1,0 +1,125 @@
+"""Which type and which property of one schema document continues which of another.
+
+Two documents of a graph come in, and the newest one both descend from. Ids up to there identify,
+under whatever name; among the rest equal names continue each other, if the values can. In
+`next_document` ids are drawn in a way that keeps them apart between branches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from omnigraph_core.schema.document.build import build_document
+from omnigraph_core.schema.document.hashes import schema_hash
+from omnigraph_core.schema.reshape import can_hold
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from omnigraph_core.schema.catalog import Catalog
+    from omnigraph_core.schema.document.model import DocumentType, SchemaDocument
+
+_STRIDE_BITS: Final = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Continuity:
+    """Earlier name → later name, of everything that continues."""
+
+    nodes: Mapping[str, str]
+    edges: Mapping[str, str]
+    interfaces: Mapping[str, str]
+    properties: Mapping[tuple[str, str], Mapping[str, str]]
+    """By kind (`node`, `edge`, `interface`) and earlier name of a type that continues."""
+
+
+def continuity(
+    before: SchemaDocument, after: SchemaDocument, *, common: SchemaDocument | None = None
+) -> Continuity:
+    """What continues from one document to another.
+
+    Args:
+        common: the newest document both descend from; in one line of history either of the two,
+            `before` if not given. Its ids below its counter are those that identify.
+    """
+    common = common or before
+    shared = frozenset(item for item in _ids(common) if item < common.next_identity_id)
+    properties: dict[tuple[str, str], Mapping[str, str]] = {}
+
+    def matched(
+        kind: str, old: Iterable[DocumentType], new: Iterable[DocumentType]
+    ) -> dict[str, str]:
+        earlier, later = {i.name: i for i in old}, {i.name: i for i in new}
+        found = _match(
+            {name: item.type_id for name, item in earlier.items()},
+            {name: item.type_id for name, item in later.items()},
+            shared,
+        )
+        for name, continued in found.items():
+            properties[kind, name] = _match_properties(earlier[name], later[continued], shared)
+        return found
+
+    return Continuity(
+        nodes=matched("node", before.nodes, after.nodes),
+        edges=matched("edge", before.edges, after.edges),
+        interfaces=matched("interface", before.interfaces, after.interfaces),
+        properties=properties,
+    )
+
+
+def next_document(desired: Catalog, accepted: SchemaDocument) -> SchemaDocument:
+    """The document of a catalog that follows an accepted one, with ids no other branch draws.
+
+    Branches count on from where they parted. Were they to count on by one, the same id would mean
+    a thing of one branch and another of the next, and after a merge nothing could tell them apart.
+    So each change of schema leaps first, by a distance that its content gives: the same change of
+    the same document draws the same ids, on whatever branch.
+    """
+    draft = build_document(desired, accepted=accepted)
+    if draft.next_identity_id == accepted.next_identity_id:
+        return draft
+    digest = schema_hash(draft).rpartition(":")[2]
+    leap = 1 + int(digest[: _STRIDE_BITS // 4], base=16)
+    moved = replace(accepted, next_identity_id=accepted.next_identity_id + leap)
+    return build_document(desired, accepted=moved)
+
+
+def _ids(document: SchemaDocument) -> Iterator[int]:
+    for item in document.types:
+        yield item.type_id
+        yield from (prop.prop_id for prop in item.properties)
+
+
+def _match_properties(
+    before: DocumentType, after: DocumentType, shared: frozenset[int]
+) -> dict[str, str]:
+    old = {item.name: item for item in before.properties}
+    new = {item.name: item for item in after.properties}
+    return _match(
+        {name: item.prop_id for name, item in old.items()},
+        {name: item.prop_id for name, item in new.items()},
+        shared,
+        # Declared anew with values of another kind, it has nothing but the name in common.
+        lambda name: can_hold(new[name].type, old[name].type),
+    )
+
+
+def _match(
+    before: Mapping[str, int],
+    after: Mapping[str, int],
+    shared: frozenset[int],
+    can_follow: Callable[[str], bool] = lambda _: True,
+) -> dict[str, str]:
+    """Earlier name → later name: by shared id, and by name for whatever that leaves over."""
+    names = {identity: name for name, identity in after.items()}
+    found = {
+        name: names[identity]
+        for name, identity in before.items()
+        if identity in shared and identity in names
+    }
+    taken = set(found.values())
+    for name in before:
+        if name not in found and name in after and name not in taken and can_follow(name):
+            found[name] = name
+    return {name: found[name] for name in before if name in found}

@@ -1,0 +1,153 @@
+"""A table's files against what its version says of them: a listing comes in, problems go out.
+
+Sizes are compared, nothing is read; whether an index tells what the column does is looked at for a
+few values, with one pass over the column.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph_core.storage.fragments import current_fragments
+from omnigraph_core.storage.indexes import index_coverage
+from omnigraph_core.storage.lookup import ADDRESS, find_rows
+from omnigraph_core.storage.segments import SegmentKind
+from omnigraph_core.storage.translate import translated
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from omnigraph_core.storage.dataset import Table
+    from omnigraph_core.storage.sweep import TableFile
+
+_SAMPLED: Final = 16
+"""Rows whose values are looked up in an index."""
+
+_LOOKED_UP: Final = frozenset({SegmentKind.BTREE, SegmentKind.BITMAP})
+"""Kinds of indexes that are asked for values."""
+
+_BATCH_ROWS: Final = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedFile:
+    """A file, or all of an index segment, that a version reaches; `size` is None if unknown."""
+
+    unit: str
+    size: int | None
+
+    @property
+    def is_index(self) -> bool:
+        return self.unit.startswith("_indices/")
+
+
+def expected_files(table: Table) -> tuple[ExpectedFile, ...]:
+    """Data, deletions and index segments of the table's version: reads its metadata only."""
+    return (*_row_files(table), *_segments(table))
+
+
+def found_sizes(listed: Iterable[TableFile]) -> dict[str, int]:
+    """Bytes by path, and those of whole index segments."""
+    sizes: dict[str, int] = {}
+    for file in listed:
+        unit = file.unit if file.path.startswith("_indices/") else file.path
+        sizes[unit] = sizes.get(unit, 0) + file.size
+    return sizes
+
+
+def is_wrong_size(expected: ExpectedFile, sizes: Mapping[str, int]) -> bool:
+    """Whether a file that is there is not as long as it was written; none is ever empty."""
+    found = sizes[expected.unit]
+    return found == 0 if expected.size is None else found != expected.size
+
+
+def index_problems(table: Table) -> Iterator[tuple[str, str]]:
+    """Indexes that contradict their table, by name: reads metadata only."""
+    present = {fragment.id for fragment in current_fragments(table)}
+    with translated("reading the indexes", table.uri):
+        descriptions = table.dataset.describe_indices()
+    for description in descriptions:
+        for name in description.field_names:
+            if name not in table.schema.names:
+                yield description.name, f"it is on the column `{name}`, which is not there"
+        covered: set[int] = set()
+        for segment in description.segments:
+            own = set(segment.fragment_ids) & present
+            if own & covered:
+                twice = sorted(own & covered)
+                yield description.name, f"two of its segments cover the fragments {twice}"
+            covered |= own
+
+
+def lookup_problems(table: Table) -> Iterator[tuple[str, str]]:
+    """Indexes that do not find the rows that reading the column finds, by name.
+
+    Raises:
+        StorageError: rows or an index cannot be read.
+    """
+    for coverage in index_coverage(table):
+        if coverage.kind in _LOOKED_UP and coverage.indexed_fragments:
+            column = coverage.columns[0]
+            values = _sample(table, column)
+            if len(values) and (problem := _compared(table, column, values)):
+                yield coverage.name, problem
+
+
+def _row_files(table: Table) -> Iterator[ExpectedFile]:
+    for fragment in current_fragments(table):
+        for file in fragment.files:
+            yield ExpectedFile(f"data/{file.path}", file.file_size_bytes)
+        for overlay in fragment.overlays:
+            yield ExpectedFile(f"data/{overlay.data_file.path}", overlay.data_file.file_size_bytes)
+        if fragment.deletion_file is not None:
+            yield ExpectedFile(fragment.deletion_file.path(fragment.id), None)
+
+
+def _segments(table: Table) -> Iterator[ExpectedFile]:
+    with translated("reading the indexes", table.uri):
+        descriptions = table.dataset.describe_indices()
+    for description in descriptions:
+        for segment in description.segments:
+            yield ExpectedFile(f"_indices/{segment.uuid}", segment.size_bytes)
+
+
+def _sample(table: Table, column: str) -> pa.Array:
+    """A few values, from all over the table."""
+    count = table.count_rows()
+    if not count:
+        return pa.array([], table.schema.field(column).type)
+    rows = np.unique(np.linspace(0, count - 1, min(count, _SAMPLED)).astype(np.int64))
+    with translated("reading rows", table.uri):
+        taken = table.dataset.take(rows.tolist(), columns=[column]).column(column)
+    values = pc.unique(pc.drop_null(taken))
+    if pa.types.is_floating(values.type):
+        # Two zeros are one value to a lookup, and what is not a number equals nothing.
+        values = values.filter(pc.and_(pc.is_finite(values), pc.not_equal(values, 0)))
+    return values
+
+
+def _compared(table: Table, column: str, values: pa.Array) -> str | None:
+    expected = _scanned(table, column, values)
+    found = find_rows(table, column, values, (), has_addresses=True).column(ADDRESS).to_numpy()
+    if np.array_equal(np.sort(found), expected):
+        return None
+    return (
+        f"looking {len(values)} values of `{column}` up finds {len(found)} rows, "
+        f"reading the column {len(expected)}"
+    )
+
+
+def _scanned(table: Table, column: str, values: pa.Array) -> np.ndarray:
+    """The ascending addresses of the rows that have one of the values."""
+    found = [np.empty(0, np.uint64)]
+    with translated("reading", table.uri):
+        scanner = table.scanner([column], has_addresses=True, batch_rows=_BATCH_ROWS)
+        for batch in scanner.to_batches():
+            hits = pc.is_in(batch.column(column), value_set=values)
+            found.append(batch.column(ADDRESS).filter(hits).to_numpy())
+    return np.sort(np.concatenate(found))

@@ -1,0 +1,177 @@
+"""What holds of merges whatever the branches did: sides, order and repetition do not matter."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+
+from omnigraph_core.engine.omnigraph import Omnigraph
+from omnigraph_core.history.snapshots import ReadTarget
+from omnigraph_core.merge.model import MergeOutcome
+from tests.support.examples import examples
+from tests.support.merge_checks import without_empty
+from tests.support.merge_worlds import SCHEMA, World, graph_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from omnigraph_core.merge.model import MergeConflict, MergeResult
+
+WAYS = [("row", None), ("row", "ours"), ("property", None)]
+
+
+def world(path: Path, seed: int, *branches: str, edits: int = 3) -> World:
+    """A filled main, and branches of it that were edited each in its own way."""
+    made = World(Omnigraph.init(str(path / "graph"), SCHEMA), seed)
+    made.fill("main")
+    for branch in branches:
+        made.og.branch_create(branch)
+        made.edit(branch, made.random.randint(1, edits))
+    return made
+
+
+def merged(og: Omnigraph, source: str, onto: str, name: str, strategy: str = "row") -> MergeResult:
+    """Merge a branch into a copy of another; with conflicts, what a dry run says."""
+    og.branch_create(name, source=onto)
+    tried = og.branch_merge(source, into=name, strategy=strategy, dry_run=True)
+    return tried if tried.conflicts else og.branch_merge(source, into=name, strategy=strategy)
+
+
+@pytest.mark.parametrize("seed", range(examples(3)))
+def test_merging_a_copy_changes_nothing(tmp_path: Path, seed: int) -> None:
+    og = world(tmp_path, seed, "a").og
+    head, graph = og.head_commit_id_for_branch("a"), graph_of(og, "a")
+    og.branch_create("copy", source="a")
+    result = og.branch_merge("copy", into="a")
+    assert result.outcome is MergeOutcome.ALREADY_UP_TO_DATE
+    assert og.head_commit_id_for_branch("a") == head
+    assert graph_of(og, "a") == graph
+
+
+@pytest.mark.parametrize("seed", range(examples(4)))
+def test_equal_edits_on_both_sides_merge_to_the_same(tmp_path: Path, seed: int) -> None:
+    made = world(tmp_path, seed)
+    state = made.random.getstate()
+    for branch in ("a", "b"):
+        made.og.branch_create(branch)
+        made.random.setstate(state)
+        made.edit(branch, 4)
+    graph = graph_of(made.og, "a")
+    assert graph_of(made.og, "b") == graph
+    result = made.og.branch_merge("a", into="b")
+    assert result.outcome is MergeOutcome.MERGED
+    assert not any((t.inserted, t.updated, t.deleted) for t in result.tables)
+    assert graph_of(made.og, "b") == graph
+
+
+@pytest.mark.parametrize("seed", range(examples(4)))
+def test_fast_forward_is_the_source(tmp_path: Path, seed: int) -> None:
+    og = world(tmp_path, seed, "a", edits=6).og
+    result = og.branch_merge("a")
+    assert result.outcome is MergeOutcome.FAST_FORWARD
+    assert graph_of(og) == graph_of(og, "a")
+    assert og.snapshot().schema == og.snapshot("a").schema
+    pins = [
+        {key: (entry.location, entry.physical_version) for key, entry in tables.items()}
+        for tables in (og.snapshot().tables, og.snapshot("a").tables)
+    ]
+    assert pins[0] == pins[1]
+
+
+@pytest.mark.parametrize("seed", range(20, 20 + examples(10)))
+@pytest.mark.parametrize("strategy", ["row", "property"])
+def test_swapping_the_sides_swaps_ours_and_theirs(tmp_path: Path, seed: int, strategy: str) -> None:
+    og = world(tmp_path, seed, "a", "b", edits=5).og
+    there = merged(og, "a", "b", "a-into-b", strategy)
+    back = merged(og, "b", "a", "b-into-a", strategy)
+    assert _choices(there.conflicts) == _choices(back.conflicts, is_swapped=True)
+    assert _violations(there.conflicts) == _violations(back.conflicts)
+    if not there.conflicts:
+        assert there.outcome is back.outcome
+        assert without_empty(graph_of(og, "a-into-b")) == without_empty(graph_of(og, "b-into-a"))
+
+
+def _choices(conflicts: tuple[MergeConflict, ...], *, is_swapped: bool = False) -> list[str]:
+    found = []
+    for item in conflicts:
+        if item.kind.is_choice:
+            members = item.to_json()
+            del members["message"]  # it says what either side did
+            if is_swapped:
+                members |= {"ours": members["theirs"], "theirs": members["ours"]}
+            found.append(json.dumps(members, sort_keys=True))
+    return found
+
+
+def _violations(conflicts: tuple[MergeConflict, ...]) -> Counter[tuple[str, str | None, str]]:
+    """Of two rows that share a value, the one that comes in is named: that depends on the side."""
+    return Counter(
+        (item.table_key, None if item.kind == "unique_violation" else item.row_id, str(item.kind))
+        for item in conflicts
+        if not item.kind.is_choice
+    )
+
+
+@pytest.mark.parametrize("seed", range(40, 40 + examples(8)))
+def test_merges_without_conflicts_commute(tmp_path: Path, seed: int) -> None:
+    og = world(tmp_path, seed, "a", "b", edits=3).og
+    graphs = []
+    for order in (("a", "b"), ("b", "a")):
+        target = "-then-".join(order)
+        og.branch_create(target)
+        og.branch_merge(order[0], into=target)
+        tried = og.branch_merge(order[1], into=target, dry_run=True)
+        if tried.conflicts:
+            graphs.append(None)
+            continue
+        og.branch_merge(order[1], into=target)
+        graphs.append(without_empty(graph_of(og, target)))
+    assert graphs[0] == graphs[1]
+
+
+@pytest.mark.parametrize("seed", range(60, 60 + examples(4)))
+def test_resolving_for_a_side_is_no_conflict_of_rows(tmp_path: Path, seed: int) -> None:
+    og = world(tmp_path, seed, "a", "b", edits=5).og
+    for side in ("ours", "theirs"):
+        tried = og.branch_merge("a", into="b", resolve=side, dry_run=True)
+        assert not any(item.kind.is_choice for item in tried.conflicts)
+
+
+@pytest.mark.parametrize("seed", range(80, 80 + examples(5)))
+def test_a_reverted_commit_never_was(tmp_path: Path, seed: int) -> None:
+    made = world(tmp_path, seed)
+    for _ in range(4):
+        before, head = graph_of(made.og), made.og.head_commit_id_for_branch()
+        made.edit("main", 1)
+        commit_id = made.og.head_commit_id_for_branch()
+        if commit_id == head:
+            continue
+        steps = made.og.diff_commits(head, commit_id)
+        result = made.og.revert(commit_id, actor="act-revert")
+        if result.commit is None:
+            # An edit may make two commits, and undoing the last one alone may be nothing.
+            assert not made.og.commit_changes(commit_id).changes
+            continue
+        assert result.commit.actor_id == "act-revert"
+        assert len(result.commit.parents) == 1
+        if made.og.get_commit(commit_id).parent_commit_id == head:
+            assert steps.changes
+            assert graph_of(made.og) == before
+
+
+@pytest.mark.parametrize("seed", range(100, 100 + examples(5)))
+def test_a_commit_picked_onto_its_parent_is_the_commit(tmp_path: Path, seed: int) -> None:
+    og = world(tmp_path, seed, "a", edits=6).og
+    for number, commit in enumerate(og.list_commits("a")):
+        if commit.parent_commit_id is None:
+            continue
+        target = f"pick-{number}"
+        og.branch_create(target, source=ReadTarget(snapshot_id=commit.parent_commit_id))
+        result = og.cherry_pick(commit.graph_commit_id, into=target)
+        graph = graph_of(og, ReadTarget(snapshot_id=commit.graph_commit_id))
+        assert without_empty(graph_of(og, target)) == without_empty(graph)
+        has_changes = bool(og.commit_changes(commit.graph_commit_id).changes)
+        assert (result.commit is None) == (not has_changes)

@@ -1,0 +1,79 @@
+"""Merges of random worlds do what the oracle does, and what cannot be merged leaves no trace."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+
+from omnigraph_core.engine.omnigraph import Omnigraph
+from tests.support.examples import examples
+from tests.support.merge_checks import check_merge
+from tests.support.merge_oracle import Rules
+from tests.support.merge_worlds import SCHEMA, World
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.merge_oracle import Merged
+
+RULES = [
+    Rules(strategy, side) for strategy in ("row", "property") for side in (None, "ours", "theirs")
+]
+
+
+def world(path: Path, seed: int) -> World:
+    made = World(Omnigraph.init(str(path / "graph"), SCHEMA), seed)
+    made.fill("main")
+    return made
+
+
+@pytest.mark.parametrize("seed", range(examples(8)))
+def test_two_branches(tmp_path: Path, seed: int) -> None:
+    made = world(tmp_path, seed)
+    seen: Counter[str] = Counter()
+    for pair in range(4):
+        ours, theirs = f"ours-{pair}", f"theirs-{pair}"
+        for branch in (ours, theirs):
+            made.og.branch_create(branch)
+            made.edit(branch, made.random.randint(1, 5))
+        for number, rules in enumerate(RULES):
+            copy = f"{ours}-{number}"
+            made.og.branch_create(copy, source=ours)
+            merged = check_merge(made.og, theirs, copy, rules)
+            seen[_kind(merged)] += 1
+            if merged.conflicts and rules.resolve is None:
+                _choose(made, theirs, copy, rules, merged)
+    assert seen["clean"]
+
+
+def _choose(made: World, source: str, target: str, rules: Rules, merged: Merged) -> None:
+    """Decide some conflicts row by row: the others stay; then all."""
+    rows = sorted((key, str(id)) for key, id, _ in merged.conflicts)
+    choices = {row: made.random.choice(("ours", "theirs")) for row in rows}
+    some = dict(made.random.sample(sorted(choices.items()), len(rows) // 2))
+    if some:
+        check_merge(made.og, source, target, Rules(rules.strategy, None, some))
+    check_merge(made.og, source, target, Rules(rules.strategy, None, choices))
+
+
+def _kind(merged: Merged) -> str:
+    if merged.is_clean:
+        return "clean"
+    return "conflicts" if merged.conflicts else "violations"
+
+
+@pytest.mark.parametrize("seed", range(100, 100 + examples(6)))
+def test_chains(tmp_path: Path, seed: int) -> None:
+    """Branches that edit and merge each other for a while, criss-cross too."""
+    made = world(tmp_path, seed)
+    branches = ["main", "left", "right"]
+    for name in branches[1:]:
+        made.og.branch_create(name)
+    for _ in range(8):
+        made.edit(made.random.choice(branches), made.random.randint(1, 2))
+        source, target = made.random.sample(branches, 2)
+        merged = check_merge(made.og, source, target, made.random.choice(RULES))
+        if merged.conflicts:
+            check_merge(made.og, source, target, Rules("property", "theirs"))

@@ -1,0 +1,176 @@
+"""A merge of the engine beside one of the oracle: same outcome, same conflicts, same graph."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from omnigraph_core.errors import MergeConflicts
+from omnigraph_core.history.snapshots import ReadTarget
+from omnigraph_core.merge.model import MergeOutcome, TableDisposition
+from tests.support.merge_oracle import Rules, merge
+from tests.support.merge_worlds import CATALOG, as_row, graph_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from omnigraph_core.engine.omnigraph import Omnigraph
+    from omnigraph_core.merge.model import MergeConflict, MergeResult
+    from tests.support.merge_oracle import Found, Graph, Merged, Row
+
+UNIQUE, CARDINALITY = "unique_violation", "cardinality_violation"
+CHOICES = frozenset({"divergent_insert", "divergent_update", "delete_vs_update"})
+
+
+def check_merge(og: Omnigraph, source: str, target: str, rules: Rules) -> Merged:
+    """Merge a branch into another, as far as that is possible, and compare every step."""
+    head = og.head_commit_id_for_branch(target)
+    ours, theirs = graph_of(og, target), graph_of(og, source)
+    tried = og.branch_merge(source, into=target, dry_run=True, **_options(rules))
+    assert tried.commit is None
+    assert tried.outcome is expected_outcome(og, source, target)
+    assert tried.base_commit_id in best_bases(og, source, target)
+    base = graph_of(og, ReadTarget(snapshot_id=tried.base_commit_id))
+    expected = merge(base, ours, theirs, CATALOG, rules)
+    check_conflicts(tried.conflicts, expected)
+    check_rows(tried.conflicts, base, ours, theirs)
+    assert og.head_commit_id_for_branch(target) == head
+    if expected.is_clean:
+        _check_merged(og, tried, ours, expected, rules)
+    else:
+        with pytest.raises(MergeConflicts) as caught:
+            og.branch_merge(source, into=target, **_options(rules))
+        assert list(caught.value.conflicts) == [item.to_json() for item in tried.conflicts]
+        assert og.head_commit_id_for_branch(target) == head
+        assert graph_of(og, target) == ours
+    return expected
+
+
+def _options(rules: Rules) -> dict[str, Any]:
+    return {"strategy": rules.strategy, "resolve": rules.resolve, "choices": rules.choices}
+
+
+def _check_merged(
+    og: Omnigraph, tried: MergeResult, ours: Graph, expected: Merged, rules: Rules
+) -> None:
+    source, target = tried.source, tried.target
+    head, merged_head = (og.head_commit_id_for_branch(name) for name in (target, source))
+    result = og.branch_merge(source, into=target, actor="act-merge", **_options(rules))
+    assert (result.outcome, result.tables) == (tried.outcome, tried.tables)
+    assert without_empty(graph_of(og, target)) == without_empty(expected.graph)
+    assert result.resolved == expected.resolved
+    if result.outcome is MergeOutcome.ALREADY_UP_TO_DATE:
+        assert og.head_commit_id_for_branch(target) == head
+        return
+    assert result.commit == og.snapshot(target).commit
+    assert result.commit.parents == (head, merged_head)
+    assert result.commit.actor_id == "act-merge"
+    check_writes(result, expected.writes(ours))
+    again = og.branch_merge(source, into=target)
+    assert again.outcome is MergeOutcome.ALREADY_UP_TO_DATE
+
+
+def check_writes(result: MergeResult, writes: dict[str, tuple[int, int, int]]) -> None:
+    """A table that rows were merged in has exactly these; others were taken or left as a whole."""
+    tables = {table.table_key: table for table in result.tables}
+    for key in {*tables, *writes}:
+        wanted = writes.get(key, (0, 0, 0))
+        table = tables.get(key)
+        if table is not None and table.disposition is TableDisposition.MERGED:
+            assert (table.inserted, table.updated, table.deleted) == wanted
+        elif any(wanted):
+            assert table is not None
+            assert table.disposition is TableDisposition.ADOPTED
+
+
+def check_conflicts(conflicts: Iterable[MergeConflict], expected: Merged) -> None:
+    found = [(item.table_key, item.row_id, str(item.kind)) for item in conflicts]
+    assert [(key, id or "") for key, id, _ in found] == sorted(
+        (key, id or "") for key, id, _ in found
+    )
+    chosen = [item for item in found if item[2] in CHOICES]
+    assert Counter(chosen) == Counter(expected.conflicts)
+    unique = {(key, id) for key, id, kind in found if kind == UNIQUE}
+    others = Counter(item for item in found if item[2] not in CHOICES and item[2] != UNIQUE)
+    check_clashes(unique, expected)
+    counts, wanted = _split(others), _split(expected.violations)
+    assert counts[0] == wanted[0]
+    # Rows that were reported, and edges at them, do not count any more where edges are counted.
+    is_exact = not unique and not wanted[0] and not expected.conflicts
+    assert counts[1] == wanted[1] if is_exact else counts[1] <= wanted[1]
+
+
+def _split(found: Counter[Found]) -> tuple[Counter[Found], Counter[Found]]:
+    """Those of single rows, and those of numbers of edges."""
+    numbers = Counter({item: n for item, n in found.items() if item[2] == CARDINALITY})
+    return found - numbers, numbers
+
+
+def check_clashes(unique: set[tuple[str, str | None]], expected: Merged) -> None:
+    """One of the rows that share a value is reported at least, and no row that shares none."""
+    for key, ids in expected.clashes if not expected.conflicts else ():
+        assert any((key, id) in unique for id in ids) or _is_excused(key, ids, expected)
+    shared = {(key, id) for key, ids in expected.clashes for id in ids}
+    assert unique <= shared
+
+
+def _is_excused(key: str, ids: Iterable[str], expected: Merged) -> bool:
+    """Edges that were reported as orphans, or at a node that was reported, are left in peace."""
+    if not key.startswith("edge:"):
+        return False
+    is_orphan = any((key, id, "orphan_edge") in expected.violations for id in ids)
+    return is_orphan or any(other.startswith("node:") for other, _ in expected.clashes)
+
+
+def check_rows(conflicts: Iterable[MergeConflict], base: Graph, ours: Graph, theirs: Graph) -> None:
+    """Conflicts of rows show the three versions of the row."""
+    for item in conflicts:
+        if item.kind.is_choice and item.row_id is not None:
+            for shown, graph in ((item.base, base), (item.ours, ours), (item.theirs, theirs)):
+                row = graph.get(item.table_key, {}).get(item.row_id)
+                assert (shown is None) == (row is None)
+                if shown is not None and row is not None:
+                    assert shown_row(shown) == without_blobs(row)
+
+
+def shown_row(values: Any) -> Row:
+    """A row of a conflict or a change as the oracle has it; blobs may be shown in short."""
+    return without_blobs(as_row({name: v for name, v in values.items() if name != "id"}))
+
+
+def without_blobs(row: Row) -> Row:
+    return {name: text for name, text in row.items() if name != "picture"}
+
+
+def without_empty(graph: Graph) -> Graph:
+    return {key: rows for key, rows in graph.items() if rows}
+
+
+def expected_outcome(og: Omnigraph, source: str, target: str) -> MergeOutcome:
+    heads = {branch: og.head_commit_id_for_branch(branch) for branch in (source, target)}
+    if heads[source] in _contained(og, target):
+        return MergeOutcome.ALREADY_UP_TO_DATE
+    is_ahead = heads[target] in _contained(og, source)
+    return MergeOutcome.FAST_FORWARD if is_ahead else MergeOutcome.MERGED
+
+
+def best_bases(og: Omnigraph, source: str, target: str) -> set[str]:
+    """Common commits that no other common commit is built on."""
+    parents = _contained(og, source) | _contained(og, target)
+    common = _contained(og, source).keys() & _contained(og, target).keys()
+    older: set[str] = set()
+    for commit_id in common:
+        reached = list(parents[commit_id])
+        while reached:
+            parent = reached.pop()
+            if parent not in older:
+                older.add(parent)
+                reached += parents.get(parent, ())
+    return set(common - older)
+
+
+def _contained(og: Omnigraph, branch: str) -> dict[str, tuple[str, ...]]:
+    """Parents of every commit of a branch."""
+    return {commit.graph_commit_id: commit.parents for commit in og.list_commits(branch)}
