@@ -19,7 +19,7 @@ SCHEMA: Final = """
 node Person {
   name: String @key
   age: I64?
-  email: String? @unique
+  email: String? @unique @index
   bio: String
   vector: Vector(64)
 }
@@ -54,7 +54,7 @@ FULL: Final = Scale(600_000, 400_000)
 def fill(graph: Omnigraph, scale: Scale) -> None:
     """Load the graph and index it, as after a nightly run."""
     people = np.arange(scale.people)
-    graph.load(person_rows(people, "first"), type="Person", mode="append", embed="later")
+    graph.load(person_rows(people, "first"), type="Person", mode="append")
     devices = [f"d{number}" for number in range(_DEVICES)]
     graph.load(
         pa.table({"serial": devices, "note": ["new"] * _DEVICES}), type="Device", mode="append"
@@ -99,7 +99,7 @@ def change(graph: Omnigraph, branch: str, scale: Scale, *, side: int) -> None:
     people = np.linspace(0, scale.people - 4, half).astype(int) + side
     edges = np.linspace(0, scale.edges - 4, half).astype(int) + side
     ends = np.stack([people, people[::-1]])
-    graph.load(person_rows(people, f"side {side}"), type="Person", branch=branch, embed="later")
+    graph.load(person_rows(people, f"side {side}"), type="Person", branch=branch)
     graph.load(edge_rows(edges, ends), type="edge:Knows", branch=branch)
 
 

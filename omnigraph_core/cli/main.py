@@ -31,6 +31,7 @@ from omnigraph_core.cli.commands import (
     query,
     read,
     run,
+    schema,
     snapshot,
     tag,
 )
@@ -62,6 +63,7 @@ app.add_typer(commit.app, name="commit")
 app.add_typer(changes.app, name="changes")
 app.add_typer(tag.app, name="tag")
 app.add_typer(run.app, name="run")
+app.add_typer(schema.app, name="schema")
 app.add_typer(query.app, name="query")
 app.add_typer(index.app, name="index")
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph_core.compare.candidates import Candidates, iter_candidates
+from omnigraph_core.compare.equality import equal_columns
 from omnigraph_core.compare.rows import equal_rows
 from omnigraph_core.errors import InvariantBroken
 from omnigraph_core.storage.row_space import fragment_states
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from omnigraph_core.compare.view import RowView
     from omnigraph_core.storage.version_rows import RowMatch, SharedPart
 
-__all__ = ["MISSING", "ChangedRows", "changed_rows", "equal_rows"]
+__all__ = ["MISSING", "ChangedRows", "changed_rows", "equal_columns", "equal_rows"]
 
 MISSING: Final = NO_ROW
 """Where a row would be in a version that does not have it."""

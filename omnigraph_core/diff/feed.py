@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from omnigraph_core.diff.model import ChangeFilter
     from omnigraph_core.diff.rows import TableDiff
     from omnigraph_core.diff.snapshots import SnapshotDiff
-    from omnigraph_core.errors import OmnigraphError
     from omnigraph_core.history.context import GraphContext
     from omnigraph_core.history.refs import BranchRef
     from omnigraph_core.manifest.image import GraphCommit
@@ -143,7 +142,7 @@ def _load_start(line: Line) -> Snapshot:
     try:
         return line.load(line.start)
     except SnapshotNotFound as gone:
-        raise _gap_or_damage(line, line.start, line.start, gone) from gone
+        raise _gap(line, line.start) from gone
 
 
 def _elsewhere(at: Cursor) -> CursorRejected:
@@ -170,7 +169,9 @@ def _page(
         except (SnapshotNotFound, ObjectNotFound) as gone:
             if known is not start:
                 break  # what came before is given first, and the next call tells
-            raise _gap_or_damage(line, known_place, place, gone) from gone
+            if line.is_there(known_place) and line.is_there(place):
+                raise  # a file is lost: that is no gap but damage
+            raise _gap(line, known_place) from gone
         known, known_place = step.diff.after, place
         # A schema that changed is told even if no row is: what follows is of another shape.
         if step.total or changes.stats.schema_steps:
@@ -202,10 +203,7 @@ def _compared(
     return _Step(diff, tuple(diff.iter_tables()))
 
 
-def _gap_or_damage(line: Line, before: Place, after: Place, gone: OmnigraphError) -> OmnigraphError:
-    """What to tell when something is gone: a file that is lost is no gap but damage."""
-    if line.is_there(before) and line.is_there(after):
-        return gone
+def _gap(line: Line, before: Place) -> ChangeFeedGap:
     return ChangeFeedGap(
         f"commits of `{line.head.branch}` after the cursor were cleaned up",
         resume_commit_id=_resume(line, before),

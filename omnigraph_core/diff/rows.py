@@ -102,7 +102,8 @@ class TableDiff:
     def _window(
         self, places: np.ndarray, manifest_version: int, *, has_values: bool
     ) -> Iterator[EntityChange]:
-        pair, ops = self.pair, self.ops[places]
+        ops, is_edge = self.ops[places], self.pair.kind is EntityKind.EDGE
+        named = (self.pair.type.table_key, self.pair.kind, self.pair.type.name)
         contents = [
             self._contents(op, places[ops == at], has_values=has_values)
             for at, op in enumerate(_OPS)
@@ -110,15 +111,17 @@ class TableDiff:
         ids = self.changed.ids.take(pa.array(places)).to_pylist()
         for id, at in zip(ids, ops.tolist(), strict=True):
             content = next(contents[at])
+            ends = _endpoints(content) if is_edge else None
+            told = content if has_values else _NOTHING
             yield EntityChange(
-                pair.type.table_key,
-                pair.kind,
-                pair.type.name,
+                *named,
                 id,
                 _OPS[at],
                 manifest_version,
-                _endpoints(content) if pair.kind is EntityKind.EDGE else None,
-                *((content.before, content.after, content.properties) if has_values else ()),
+                ends,
+                told.before,
+                told.after,
+                told.properties,
             )
 
     def _contents(

@@ -13,6 +13,7 @@ from omnigraph_core.engine.schema_apply import (
 )
 from omnigraph_core.history.snapshots import ReadTarget
 from omnigraph_core.manifest.image import MAIN
+from omnigraph_core.manifest.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from omnigraph_core.evolve.report import SchemaApplyResult, SchemaPlanReport
@@ -25,12 +26,14 @@ class Evolution:
 
     _context: GraphContext
 
-    def schema_show(self, target: str | ReadTarget = MAIN) -> AcceptedSchema:
+    def schema_show(self, target: str | ReadTarget | Snapshot = MAIN) -> AcceptedSchema:
         """The schema in force: its source as it was given, and its compiled document.
 
         Raises:
             NotFoundError: there is no such branch, commit or tag.
         """
+        if isinstance(target, Snapshot):
+            return target.schema
         wanted = ReadTarget(branch=target) if isinstance(target, str) else target
         return branching.resolve(self._context, wanted).snapshot.schema
 

@@ -6,6 +6,7 @@ because what its author has seen is no more. Whatever was dropped for good is pu
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -25,6 +26,8 @@ from omnigraph_core.manifest.requirements import requirements_of
 from omnigraph_core.manifest.retry import back_off
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from omnigraph_core.history.context import GraphContext
     from omnigraph_core.history.refs import BranchRef
     from omnigraph_core.manifest.catalog import CatalogState
@@ -33,8 +36,6 @@ if TYPE_CHECKING:
 _PUBLISHED: Final = declare("schema.after_publish", "a schema change is visible, nothing is purged")
 
 _OPERATION: Final = "schema_apply"
-_SCHEMA: Final = "schema"
-"""What a commit requires of the schema, as the error names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,42 +118,43 @@ def _land(context: GraphContext, request: SchemaRequest, seen: Snapshot) -> _Lan
     """
     lost: ConflictError | None = None
     for attempt in range(PREPARE_BUDGET.value + 1):
-        ref, state = context.head(request.branch)
-        try:
-            if lost is None:
-                return _land_once(context, request, seen, ref, state)
-            with context.commits.turns.turn(request.branch):
-                return _land_once(context, request, seen, *context.head(request.branch))
-        except ConflictError as conflict:
-            context.forget(ref)
-            if not conflict.retryable or _is_about_schema(conflict):
-                raise
-            lost = conflict
+        with _turn(context, request, is_first=lost is None):
+            ref, state = context.head(request.branch)
+            base = state.snapshot
+            if base.schema.hash != seen.schema.hash:
+                return _Landed(_already_there(base, request, seen), base, base)
+            try:
+                return _publish(context, request, ref, state)
+            except ConflictError as conflict:
+                context.forget(ref)
+                if not conflict.retryable:
+                    raise
+                lost = conflict
         back_off(attempt)
     assert lost is not None  # or the first attempt would have returned
     raise lost
 
 
-def _land_once(
-    context: GraphContext,
-    request: SchemaRequest,
-    seen: Snapshot,
-    ref: BranchRef,
-    state: CatalogState,
+def _turn(
+    context: GraphContext, request: SchemaRequest, *, is_first: bool
+) -> AbstractContextManager[None]:
+    """Who has lost a race takes turns with the writers of this process."""
+    return nullcontext() if is_first else context.commits.turns.turn(request.branch)
+
+
+def _publish(
+    context: GraphContext, request: SchemaRequest, ref: BranchRef, state: CatalogState
 ) -> _Landed:
-    base = state.snapshot
-    if base.schema.hash != seen.schema.hash:
-        return _Landed(_already_there(base, request, seen), base, base)
     prepared = _prepare(context, state, request)
     draft = CommitDraft(
         prepared.changes,
-        requirements_of(base, touched=touched(prepared.changes), read=prepared.read),
+        requirements_of(state.snapshot, touched=touched(prepared.changes), read=prepared.read),
         _OPERATION,
         actor=request.actor,
     )
     published = door.commit(context.commits, ref, draft, base=state)
     context.remember(published)
-    return _Landed(prepared, base, published.snapshot)
+    return _Landed(prepared, state.snapshot, published.snapshot)
 
 
 def _already_there(base: Snapshot, request: SchemaRequest, seen: Snapshot) -> PreparedSchema:
@@ -163,12 +165,8 @@ def _already_there(base: Snapshot, request: SchemaRequest, seen: Snapshot) -> Pr
     """
     planned = plan_schema(base, request.source, allow_data_loss=request.allow_data_loss)
     if planned.plan.steps:
-        raise PreconditionFailed(_SCHEMA, seen.schema.hash, base.schema.hash)
+        raise PreconditionFailed("schema", seen.schema.hash, base.schema.hash)
     return PreparedSchema(planned.plan, base.schema, ())
-
-
-def _is_about_schema(conflict: ConflictError) -> bool:
-    return isinstance(conflict, PreconditionFailed) and conflict.member == _SCHEMA
 
 
 def _prepare(

@@ -6,20 +6,20 @@ does not know, because cleanup has reclaimed it, is not followed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     from omnigraph_core.manifest.image import GraphCommit
 
     Lookup: TypeAlias = Callable[[str], GraphCommit | None]
-    _Rank: TypeAlias = tuple[int, int, int, str]
 
 
 def ancestors(head_id: str, lookup: Lookup) -> Iterator[GraphCommit]:
     """The commit and everything it is built on: breadth first over both parents, each once."""
-    walk = _Walk(head_id, lookup)
+    walk = _Walk((head_id,), lookup)
     while walk.frontier:
         yield from walk.advance()
 
@@ -38,11 +38,11 @@ def is_ancestor(older: str, newer: str, lookup: Lookup) -> bool:
 
 
 def merge_base(source_head: str, target_head: str, lookup: Lookup) -> str | None:
-    """The common ancestor nearest to both heads together.
+    """The newest state that both heads are built on: no other common ancestor is built on it.
 
-    Nearest is the smallest sum of both distances in parent links; of equals, the largest by
-    manifest version, then time, then id. Both sides are walked level by level, and no further than
-    that sum: an old history costs nothing when the base is near.
+    Of several, where branches merged each other crosswise, the nearest to both heads together in
+    parent links; of equals, the largest by manifest version, then time, then id. An old history
+    costs nothing when there is one such state and it is near.
     """
     known: dict[str, GraphCommit | None] = {}
 
@@ -51,23 +51,95 @@ def merge_base(source_head: str, target_head: str, lookup: Lookup) -> str | None
             known[commit_id] = lookup(commit_id)
         return known[commit_id]
 
-    source, target = _Walk(source_head, find), _Walk(target_head, find)
-    best: _Rank | None = None
-    depth = 0
-    # What one side has not seen at this depth is at least this far away.
-    while (source.frontier or target.frontier) and (best is None or depth <= -best[0]):
-        for walk, other in ((source, target), (target, source)):
-            best = max(filter(None, (best, *_common(walk.advance(), walk, other))), default=None)
-        depth += 1
-    return best[-1] if best else None
+    found = _Meeting(find).common((source_head, target_head))
+    if len(found) > 1:
+        found -= _older(found, find)
+    if len(found) > 1:
+        return _nearest(found, (source_head, target_head), find)
+    return next(iter(found), None)
+
+
+class _Meeting:
+    """Both heads' ancestors, newest first, each marked with the heads it was reached from.
+
+    Ancestors of a common commit are stale. What a head reaches without passing a common commit is
+    walked in any case, so no newest common commit is missed, whatever the clocks of the writers
+    said; wrong clocks can only give an older one besides.
+    """
+
+    _COMMON: Final = 0b011
+    _STALE: Final = 0b100
+
+    def __init__(self, find: Lookup) -> None:
+        self._find = find
+        self._marks: dict[str, int] = {}
+        self._queue: list[tuple[int, str]] = []
+        self._fresh: set[str] = set()
+        """Queued ones that are not stale."""
+
+    def common(self, heads: tuple[str, str]) -> set[str]:
+        """Common commits, all of the newest among them."""
+        self._reach(heads[0], 0b001)
+        self._reach(heads[1], 0b010)
+        found = set()
+        while self._fresh:
+            commit_id = heappop(self._queue)[1]
+            self._fresh.discard(commit_id)
+            marks = self._marks[commit_id]
+            if marks == self._COMMON:
+                found.add(commit_id)
+                marks |= self._STALE
+            commit = self._find(commit_id)
+            for parent in commit.parents if commit else ():
+                self._reach(parent, marks)
+        return {commit_id for commit_id in found if not self._marks[commit_id] & self._STALE}
+
+    def _reach(self, commit_id: str, marks: int) -> None:
+        commit, before = self._find(commit_id), self._marks.get(commit_id, 0)
+        if commit is None or before | marks == before:
+            return
+        self._marks[commit_id] = before | marks
+        if (before | marks) & self._STALE:
+            self._fresh.discard(commit_id)
+        else:
+            self._fresh.add(commit_id)
+        heappush(self._queue, (-commit.created_at, commit_id))
+
+
+def _older(found: set[str], find: Lookup) -> set[str]:
+    """Those that another one is built on."""
+    commits = [commit for commit in map(find, found) if commit is not None]
+    walk = _Walk(tuple({parent for commit in commits for parent in commit.parents}), find)
+    while walk.frontier:
+        walk.advance()
+    return found & walk.distances.keys()
+
+
+def _nearest(found: set[str], heads: tuple[str, str], find: Lookup) -> str:
+    distances = [_distances(head, found, find) for head in heads]
+
+    def rank(commit_id: str) -> tuple[int, int, int, str]:
+        commit = find(commit_id)
+        version, moment = (commit.manifest_version, commit.created_at) if commit else (0, 0)
+        return (-sum(far[commit_id] for far in distances), version, moment, commit_id)
+
+    return max(found, key=rank)
+
+
+def _distances(head: str, wanted: set[str], find: Lookup) -> dict[str, int]:
+    """How many parent links these are away, as far as has to be walked to know."""
+    walk = _Walk((head,), find)
+    while walk.frontier and not wanted <= walk.distances.keys():
+        walk.advance()
+    return walk.distances
 
 
 class _Walk:
     """One breadth-first walk: the distances so far, and the ids one step further."""
 
-    def __init__(self, head_id: str, lookup: Lookup) -> None:
+    def __init__(self, heads: tuple[str, ...], lookup: Lookup) -> None:
         self.distances: dict[str, int] = {}
-        self.frontier: tuple[str, ...] = (head_id,)
+        self.frontier = heads
         self._lookup = lookup
         self._depth = 0
 
@@ -80,12 +152,3 @@ class _Walk:
         self.frontier = tuple(parent for parent in parents if parent not in self.distances)
         self._depth += 1
         return reached
-
-
-def _common(reached: Iterable[GraphCommit], walk: _Walk, other: _Walk) -> Iterator[_Rank]:
-    """Ranks of those among the reached that the other side has reached too: greatest is best."""
-    for commit in reached:
-        commit_id = commit.graph_commit_id
-        if commit_id in other.distances:
-            distance = walk.distances[commit_id] + other.distances[commit_id]
-            yield (-distance, commit.manifest_version, commit.created_at, commit_id)

@@ -46,8 +46,8 @@ def connected(catalog: Catalog, keys: Iterable[str]) -> frozenset[str]:
     wanted = set(keys)
     left = edge_groups(catalog)
     while joined := [members for members in left if members & wanted]:
-        wanted.update(*joined)
         left = [members for members in left if not members & wanted]
+        wanted.update(*joined)
     return frozenset(wanted)
 
 

@@ -7,6 +7,7 @@ bytes are plain large binaries to whoever uses a table, however Lance keeps them
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -31,6 +32,9 @@ EMPTY_VERSION: Final = 1
 
 DATA_STORAGE_VERSION: Final = "2.2"
 
+_SPARSE_BLOCK: Final = 4_096
+"""Bytes between two ranges up to which both are read at once, where rows lie far apart."""
+
 
 class Table:
     """One table at one physical version. Immutable and safe to share between threads.
@@ -42,6 +46,7 @@ class Table:
 
     __slots__ = (
         "_blobs",
+        "_sparse",
         "base_version",
         "dataset",
         "location",
@@ -59,6 +64,7 @@ class Table:
         *,
         base_version: int | None = None,
         staged_since: float | None = None,
+        sparse: SparseHandle | None = None,
     ) -> None:
         self.store = store
         self.location = location
@@ -68,6 +74,7 @@ class Table:
         self.stored_schema: pa.Schema = dataset.schema
         self.schema = to_plain(self.stored_schema)
         self._blobs = tuple(field.name for field in self.stored_schema if is_stored_blob(field))
+        self._sparse = sparse or SparseHandle(store, self.uri, dataset)
 
     @property
     def uri(self) -> str:
@@ -76,6 +83,11 @@ class Table:
     @property
     def physical_version(self) -> int:
         return int(self.dataset.version)
+
+    @property
+    def sparse_dataset(self) -> LanceDataset:
+        """The same version for reading rows that lie far apart, with no bytes between them."""
+        return self._sparse.dataset
 
     def blobs_of(self, columns: Sequence[str] | None = None) -> tuple[str, ...]:
         """Which of these columns, or of all, Lance keeps as blobs."""
@@ -143,11 +155,43 @@ class Table:
             self.dataset,
             base_version=self.base_version,
             staged_since=min(moment, self.staged_since),
+            sparse=self._sparse,
         )
 
     def reopened(self) -> Table:
         """The same version for work that begins now."""
-        return Table(self.store, self.location, self.dataset)
+        return Table(self.store, self.location, self.dataset, sparse=self._sparse)
+
+
+class SparseHandle:
+    """A version opened once more, when it is first asked for: reads join only what is adjacent.
+
+    From an object store Lance reads up to 64 KiB that nobody asked for rather than asking twice.
+    That is right for rows close together; for few rows of many it reads most of a column.
+    """
+
+    __slots__ = ("_dataset", "_lock", "_opened", "_store", "_uri")
+
+    def __init__(self, store: Store, uri: str, dataset: LanceDataset) -> None:
+        self._store = store
+        self._uri = uri
+        self._dataset = dataset
+        self._opened: LanceDataset | None = dataset if store.options is None else None
+        self._lock = threading.Lock()
+
+    @property
+    def dataset(self) -> LanceDataset:
+        with self._lock:
+            if self._opened is None:
+                with translated("opening a table", self._uri):
+                    self._opened = lance.dataset(
+                        self._uri,
+                        version=int(self._dataset.version),
+                        storage_options=self._store.options,
+                        session=self._store.session,
+                        block_size=_SPARSE_BLOCK,
+                    )
+            return self._opened
 
 
 def create_table(store: Store, location: str, schema: pa.Schema) -> Table:

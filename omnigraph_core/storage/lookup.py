@@ -33,6 +33,9 @@ MAX_INDEXED_KEYS: Final = 2_000
 _MAX_TAKEN_SHARE: Final = 0.25
 """Of the rows of a table: beyond it, reading all of them in order beats picking these out."""
 
+_SPARSE_SHARE: Final = 100
+"""One row of so many: what lies between the rows is then too much to be read along."""
+
 PORTION_BYTES: Final = 32 << 20
 """Of rows that are in memory at a time while they are read one after another, or one row."""
 
@@ -292,8 +295,10 @@ def _but_blobs(table: Table, columns: Sequence[str]) -> list[str]:
 
 def _taken(table: Table, addresses: pa.Array | pa.ChunkedArray, columns: Sequence[str]) -> pa.Table:
     """The rows at these addresses, picked out."""
+    is_sparse = len(addresses) * _SPARSE_SHARE <= table.count_rows()
+    dataset = table.sparse_dataset if is_sparse else table.dataset
     with translated("reading rows", table.uri):
-        rows = table.dataset._take_rows(addresses.to_pylist(), columns=list(columns))
+        rows = dataset._take_rows(addresses.to_pylist(), columns=list(columns))
     if rows.num_rows != len(addresses):
         raise InvariantBroken(f"`{table.location}` has a row at every address that is read")
     return rows

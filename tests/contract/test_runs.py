@@ -18,7 +18,7 @@ from omnigraph_core.history.runs import RunStatus
 from omnigraph_core.history.snapshots import ReadTarget
 from omnigraph_core.merge.model import MergeOutcome
 from omnigraph_core.storage.session import open_store
-from tests.support.graphs import append_pair, content, ids
+from tests.support.graphs import append_pair, append_parts, content, ids
 
 
 def branches(og: Omnigraph) -> tuple[str, ...]:
@@ -163,8 +163,8 @@ def test_a_run_whose_target_stood_still(og: Omnigraph) -> None:
 def test_a_run_whose_target_moved(og: Omnigraph) -> None:
     og.branch_create("review")
     run = og.begin_run("review", actor="ann")
-    work = append_pair(og, ["b"], run.run_branch)
-    moved = append_pair(og, ["a"], "review")
+    work = append_parts(og, ["b"], run.run_branch)
+    moved = append_parts(og, ["a"], "review")
     published = og.publish_run(run.run_id, actor="bob")
     commit = og.snapshot("review").commit
     assert commit.parents == (moved.graph_commit_id, work.graph_commit_id)

@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
+import pytest
 
 from omnigraph_core.constants import LOG_FLUSH_INTERVAL
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.errors import StorageError
 from omnigraph_core.failpoints import arm
 from omnigraph_core.manifest.image import TableOperation
+from omnigraph_core.settings import SCHEMA_LOCK
 from omnigraph_core.storage.schema_change import add_null_column
 from omnigraph_core.storage.staged import (
     stage_append,
@@ -119,6 +121,16 @@ def _add_column(og: Omnigraph, word: str) -> None:
     )
 
 
+def _apply_schema(og: Omnigraph, word: str) -> None:
+    """A filled column and a new type; a lock that a killed process left has expired by now."""
+    source = og.schema_show().source
+    source = source.replace("stock: I64?", f"stock: I64?\n  {word}: I64 @default(7)")
+    source += f"node {word.title()} {{ code: String @key }}\n"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(SCHEMA_LOCK.name, "0.001")
+        og.schema_apply(source)
+
+
 def _write_both(
     og: Omnigraph,
     operation: TableOperation,
@@ -177,6 +189,20 @@ OPERATIONS: Final = (
     _row_write("delete", _delete),
     _row_write("overwrite", _overwrite),
     _row_write("add column", _add_column),
+    Operation(
+        "schema apply",
+        _apply_schema,
+        (
+            "schema.after_lock",
+            *_STAGE,
+            "schema.after_table",
+            "schema.after_stage",
+            *_PUBLISH,
+            "schema.after_publish",
+        ),
+        _LANDED,
+        (_LANDED,),
+    ),
     Operation(
         "compaction",
         _optimize,

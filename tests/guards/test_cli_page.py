@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "reference" / "cli.md"
-ALIASES = {("query", "check"): ("query", "lint")}
+ALIASES = {("query", "check"): ("query", "lint"), ("schema", "get"): ("schema", "show")}
 """Commands that are another one under a second name."""
 PLAIN = {("version",)}
 """Commands without options."""

@@ -47,13 +47,14 @@ def distances(graph: Graph, head: str) -> dict[str, int]:
 def best_base(graph: Graph, source: str, target: str) -> str | None:
     from_source, from_target = distances(graph, source), distances(graph, target)
     common = from_source.keys() & from_target.keys()
+    older = {id for other in common for id in distances(graph, other) if id != other}
 
     def rank(commit_id: str) -> tuple[int, int, int, str]:
         commit = graph[commit_id]
         far = from_source[commit_id] + from_target[commit_id]
         return (-far, commit.manifest_version, commit.created_at, commit_id)
 
-    return max(common, key=rank, default=None)
+    return max(common - older, key=rank, default=None)
 
 
 @settings(max_examples=examples(300))

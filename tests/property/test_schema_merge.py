@@ -14,7 +14,7 @@ from omnigraph_core.merge.schemas import SchemaMerge, merge_schemas
 from omnigraph_core.schema.build import compile_schema
 from omnigraph_core.schema.continuity import continuity
 from omnigraph_core.schema.document import document_from_json, shape_hash
-from omnigraph_core.schema.document.shape import metadata, unordered_groups
+from omnigraph_core.schema.document.shape import annotation_shape, metadata, unordered_groups
 from omnigraph_core.schema.relabel import plan_continued
 from tests.support.accepted import first, then
 from tests.support.examples import examples
@@ -36,7 +36,7 @@ def accepted_or_none(base: AcceptedSchema, sources: list[str]) -> AcceptedSchema
 
 
 @st.composite
-def forks(draw: st.DrawFn, most: int = 3) -> tuple[AcceptedSchema, AcceptedSchema, AcceptedSchema]:
+def forks(draw: st.DrawFn, most: int = 5) -> tuple[AcceptedSchema, AcceptedSchema, AcceptedSchema]:
     """A base and two branches of it."""
     start = draw(schemas())
     base = first_or_reject(start)
@@ -56,7 +56,7 @@ def shape(merge: SchemaMerge) -> str:
     return shape_hash(document_of(merge.accepted))
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(forks())
 def test_a_side_that_changed_nothing_changes_nothing(
     fork: tuple[AcceptedSchema, AcceptedSchema, AcceptedSchema],
@@ -69,7 +69,7 @@ def test_a_side_that_changed_nothing_changes_nothing(
     assert taken.is_changed == (side.hash != base.hash)
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(forks())
 def test_swapped_sides_come_to_the_same(
     fork: tuple[AcceptedSchema, AcceptedSchema, AcceptedSchema],
@@ -82,7 +82,7 @@ def test_swapped_sides_come_to_the_same(
         assert shape(one) == shape(two)
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(forks())
 def test_a_merged_schema_is_sound_and_both_sides_can_follow(
     fork: tuple[AcceptedSchema, AcceptedSchema, AcceptedSchema],
@@ -122,7 +122,7 @@ def neighbours(draw: st.DrawFn) -> tuple[AcceptedSchema, list[str], list[str]]:
     return base, draw(lines(start, 2, only=one)), draw(lines(start, 4, only=two))
 
 
-@settings(max_examples=examples(120), deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(neighbours())
 def test_edits_of_different_types_always_merge_again_and_again(
     branches: tuple[AcceptedSchema, list[str], list[str]],
@@ -154,4 +154,4 @@ def assert_contains_both(
 def shown(node: NodeType) -> tuple[object, ...]:
     columns = {name: (item.type, item.default) for name, item in node.properties.items()}
     groups = unordered_groups(node.unique), unordered_groups(node.indexes)
-    return columns, groups, [str(item.value) for item in metadata(node.annotations)]
+    return columns, groups, [annotation_shape(item) for item in metadata(node.annotations)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 from omnigraph_core.manifest.image import AcceptedSchema
@@ -12,22 +13,28 @@ from omnigraph_core.schema.document import build_document, render_document, sche
 from omnigraph_core.schema.migrate import plan_migration
 
 if TYPE_CHECKING:
+    from omnigraph_core.schema.catalog import Catalog
     from omnigraph_core.schema.document import SchemaDocument
 
 
 def first(source: str) -> AcceptedSchema:
     """The schema of a new graph."""
-    document = build_document(compile_schema(source), accepted=None, domain="domain")
+    document = build_document(_compiled(source), accepted=None, domain="domain")
     return _accepted(source, document)
 
 
 def then(before: AcceptedSchema, *sources: str) -> AcceptedSchema:
     """What a branch has after it took these schemas, one after the other."""
     for source in sources:
-        catalog = compile_schema(source)
+        catalog = _compiled(source)
         plan_migration(document_of(before), catalog).require_supported()
         before = _accepted(source, next_document(catalog, document_of(before)))
     return before
+
+
+@cache
+def _compiled(source: str) -> Catalog:
+    return compile_schema(source)
 
 
 def _accepted(source: str, document: SchemaDocument) -> AcceptedSchema:

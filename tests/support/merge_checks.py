@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from collections import Counter
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,7 +14,7 @@ from omnigraph_core.errors import MergeConflicts
 from omnigraph_core.history.snapshots import ReadTarget
 from omnigraph_core.merge.model import MergeOutcome, TableDisposition
 from tests.support.merge_oracle import Rules, merge
-from tests.support.merge_worlds import CATALOG, as_row, graph_of
+from tests.support.merge_worlds import CATALOG, graph_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -35,7 +38,7 @@ def check_merge(og: Omnigraph, source: str, target: str, rules: Rules) -> Merged
     base = graph_of(og, ReadTarget(snapshot_id=tried.base_commit_id))
     expected = merge(base, ours, theirs, CATALOG, rules)
     check_conflicts(tried.conflicts, expected)
-    check_rows(tried.conflicts, base, ours, theirs)
+    check_rows(tried.conflicts, expected, base, ours, theirs)
     assert og.head_commit_id_for_branch(target) == head
     if expected.is_clean:
         _check_merged(og, tried, ours, expected, rules)
@@ -124,24 +127,31 @@ def _is_excused(key: str, ids: Iterable[str], expected: Merged) -> bool:
     return is_orphan or any(other.startswith("node:") for other, _ in expected.clashes)
 
 
-def check_rows(conflicts: Iterable[MergeConflict], base: Graph, ours: Graph, theirs: Graph) -> None:
-    """Conflicts of rows show the three versions of the row."""
+def check_rows(
+    conflicts: Iterable[MergeConflict], expected: Merged, base: Graph, ours: Graph, theirs: Graph
+) -> None:
+    """Conflicts of rows show the three versions of the row, and what the sides disagree on."""
     for item in conflicts:
         if item.kind.is_choice and item.row_id is not None:
+            named = expected.properties[item.table_key, item.row_id]
+            assert set(item.properties) == named
             for shown, graph in ((item.base, base), (item.ours, ours), (item.theirs, theirs)):
                 row = graph.get(item.table_key, {}).get(item.row_id)
                 assert (shown is None) == (row is None)
                 if shown is not None and row is not None:
-                    assert shown_row(shown) == without_blobs(row)
+                    assert shown == {"id": item.row_id} | _shown(row)
 
 
-def shown_row(values: Any) -> Row:
-    """A row of a conflict or a change as the oracle has it; blobs may be shown in short."""
-    return without_blobs(as_row({name: v for name, v in values.items() if name != "id"}))
-
-
-def without_blobs(row: Row) -> Row:
-    return {name: text for name, text in row.items() if name != "picture"}
+def _shown(row: Row) -> dict[str, object]:
+    """A row as conflicts show it: numbers as JavaScript reads them, of bytes only a digest."""
+    values: dict[str, object] = {name: json.loads(text) for name, text in row.items()}
+    for name, value in values.items():
+        if isinstance(value, int) and abs(value) >= 2**53:
+            values[name] = str(value)
+        if isinstance(value, str) and value.startswith("base64:"):
+            content = base64.b64decode(value.removeprefix("base64:"))
+            values[name] = f"{len(content)} bytes, sha256:{sha256(content).hexdigest()}"
+    return values
 
 
 def without_empty(graph: Graph) -> Graph:

@@ -75,7 +75,7 @@ def merge(base: Graph, ours: Graph, theirs: Graph, catalog: Catalog, rules: Rule
             if row is not None:
                 table[id] = row
         merged.graph[key] = table
-    _check(merged, catalog, ours, theirs)
+    _check(merged, catalog, ours)
     return merged
 
 
@@ -144,7 +144,7 @@ def _writes(before: Mapping[str, Row], after: Mapping[str, Row]) -> tuple[int, i
     return len(after.keys() - both), updated, len(before.keys() - both)
 
 
-def _check(merged: Merged, catalog: Catalog, ours: Graph, theirs: Graph) -> None:
+def _check(merged: Merged, catalog: Catalog, ours: Graph) -> None:
     """Every rule on all rows. Rows in conflict are as in ours, and break nothing themselves."""
     undecided = {(key, id) for key, id, _ in merged.conflicts}
     types: list[NodeType | EdgeType] = [*catalog.nodes.values(), *catalog.edges.values()]
@@ -166,7 +166,7 @@ def _check(merged: Merged, catalog: Catalog, ours: Graph, theirs: Graph) -> None
             if any(not _is_there(merged, key, json.loads(row[end])) for end, key in ends):
                 merged.violations[edge.table_key, id, "orphan_edge"] = 1
         sources = merged.graph.get(catalog.nodes[edge.source].table_key, {})
-        before = [_by_source(side.get(edge.table_key, {})) for side in (ours, theirs)]
+        before = _by_source(ours.get(edge.table_key, {}))
         wrong = sum(1 for _ in _miscounted(edge, rows, sources, before))
         if wrong:
             merged.violations[edge.table_key, None, "cardinality_violation"] = wrong
@@ -209,17 +209,17 @@ def _by_source(rows: Mapping[str, Row]) -> Counter[str]:
 
 
 def _miscounted(
-    edge: EdgeType, rows: Mapping[str, Row], sources: Iterable[str], before: list[Counter[str]]
+    edge: EdgeType, rows: Mapping[str, Row], sources: Iterable[str], before: Counter[str]
 ) -> Iterator[str]:
     """Sources with a number of edges out of bounds.
 
-    One that had none on a side may have none: nothing asks for the first edge of a new node.
+    One that had none in ours may have none: nothing asks for the first edge of a new node.
     """
     numbers = _by_source(rows)
     low, high = edge.cardinality.minimum, edge.cardinality.maximum
     for source in sources:
         number = numbers[source]
-        if number == 0 and any(side[source] == 0 for side in before):
+        if number == 0 and before[source] == 0:
             continue
         if number < low or (high is not None and number > high):
             yield source

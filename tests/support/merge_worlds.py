@@ -1,7 +1,7 @@
 """Random graphs that branches edit apart, in a schema with every kind of rule and property.
 
 A world is made from a number and nothing else, so that a failure is played again by its number.
-Content is read through the export, as JSON texts: what differs in a bit differs in its text.
+Content is read as JSON texts: what differs in a bit differs in its text.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import random
 from typing import TYPE_CHECKING, Any
 
 from omnigraph_core.errors import DataError
+from omnigraph_core.exec.catalogs import accepted_catalog
+from omnigraph_core.exec.json_rows import row_objects
 from omnigraph_core.schema.build import compile_schema
 from omnigraph_core.schema.catalog import EdgeType
 
@@ -88,10 +90,15 @@ _IDS = {
 
 def graph_of(og: Omnigraph, target: str | ReadTarget = "main") -> Graph:
     """Everything a target holds."""
+    snapshot = og.snapshot_of(target)
+    catalog = accepted_catalog(snapshot.schema)
     graph: Graph = {}
-    for line in b"".join(og.export_jsonl(target)).splitlines():
-        key, id, row = read_record(json.loads(line))
-        graph.setdefault(key, {})[id] = row
+    for type in (*catalog.nodes.values(), *catalog.edges.values()):
+        rows = og.table(snapshot, type.table_key).read()
+        for text in row_objects(type, rows).to_pylist():
+            key, id, row = read_record(json.loads(text))
+            assert id not in graph.setdefault(key, {})
+            graph[key][id] = row
     return graph
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from omnigraph_core.errors import StorageError
 
@@ -103,6 +103,17 @@ class Checked:
         return replace(self, **{name: mine[name] + others[name] for name in mine})
 
 
+_NOUNS: Final = {
+    "branches": "branch",
+    "tags": "tag",
+    "catalog_versions": "catalog version",
+    "table_versions": "table version",
+    "files": "file",
+    "indexes": "index",
+    "rows": "row",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """What one step has found."""
@@ -157,7 +168,7 @@ class VerifyReport:
             if counts[kind]
         )
         looked_at = ", ".join(
-            f"{number} {name.replace('_', ' ')}"
+            f"{number} {_NOUNS[name] if number == 1 else name.replace('_', ' ')}"
             for name, number in asdict(self.checked).items()
             if number
         )

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph_core.compare.changes import MISSING, ChangedRows
-from omnigraph_core.compare.view import RowView
 from omnigraph_core.schema.arrow import table_schema
 from omnigraph_core.schema.build import build_catalog
 from omnigraph_core.schema.parse import parse_schema
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+    from omnigraph_core.compare.view import RowView
     from omnigraph_core.schema.catalog import NodeType
     from omnigraph_core.storage.dataset import Table
 

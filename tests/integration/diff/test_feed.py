@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from omnigraph_core.diff import rows
+from omnigraph_core.diff import line, rows
 from omnigraph_core.diff.model import ChangeFilter, ChangeOp
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.errors import (
@@ -18,7 +18,7 @@ from omnigraph_core.errors import (
     CursorRejected,
     ObjectNotFound,
 )
-from omnigraph_core.history.snapshots import ReadTarget
+from omnigraph_core.history.snapshots import ReadTarget, state_at
 from tests.integration.diff.conftest import load, part
 from tests.support.ageing import clean_up
 from tests.support.graphs import BIN, PART, append, new_graph, touch
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from omnigraph_core.diff.model import ChangePage
+    from omnigraph_core.manifest.catalog import CatalogState
+    from omnigraph_core.storage.session import Store
 
 
 def told(page: ChangePage) -> list[list[str]]:
@@ -150,6 +152,26 @@ def test_rewrites_are_passed_without_comparing(
 
     monkeypatch.setattr(rows, "changed_rows", refuse)
     assert og.poll(cursor).blocks == ()
+
+
+def test_no_cost_of_what_came_before(og: Omnigraph, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long the history is, only the versions after the cursor are read, and its own."""
+    for number in range(20):
+        touch(og)
+        if number == 16:
+            cursor = og.cursor_at()
+    loaded: list[int] = []
+
+    def counted(store: Store, branch: str, incarnation: str, version: int) -> CatalogState:
+        loaded.append(version)
+        return state_at(store, branch, incarnation, version)
+
+    monkeypatch.setattr(line, "state_at", counted)
+    other = Omnigraph.open(og.uri)
+    assert other.poll(cursor).is_caught_up
+    assert loaded == [18, 19, 20], "the head, 21, is known"
+    other.poll(other.cursor_at())
+    assert len(loaded) == 3
 
 
 def test_filters(og: Omnigraph) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -33,9 +32,6 @@ from tests.integration.evolve.sensors import (
 )
 from tests.support.meanwhile import meanwhile
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 SENSOR = "node:Sensor"
 WIDER = ("  reading: F32", "  reading: F64")
 MORE = ("  text: String\n", '  text: String\n  colour: String @default("grey")\n')
@@ -44,11 +40,6 @@ MORE = ("  text: String\n", '  text: String\n  colour: String @default("grey")\n
 @pytest.fixture
 def og(tmp_path: Path) -> Omnigraph:
     return new_graph(tmp_path)
-
-
-@pytest.fixture
-def store(og: Omnigraph) -> Iterator[object]:
-    yield og._context.store
 
 
 def test_a_branch_has_a_schema_of_its_own(og: Omnigraph) -> None:
@@ -136,7 +127,7 @@ def test_writers_go_on_with_the_new_schema(og: Omnigraph) -> None:
     with meanwhile(lambda: apply(other, WIDER, MORE)):
         load(og, new)
     assert column(og, SENSOR, "colour")["s9"] == "grey"
-    added = "query add() { insert Site { code: 'c' } }"
+    added = 'query add() { insert Site { code: "c" } }'
     gone = changed(
         WIDER,
         MORE,
@@ -153,7 +144,7 @@ def test_writers_go_on_with_the_new_schema(og: Omnigraph) -> None:
         meanwhile(lambda: other.schema_apply(renamed)),
         pytest.raises((QueryTypeError, PreconditionFailed)),
     ):
-        og.mutate("query put() { insert Site { code: 'd', size: 4 } }")
+        og.mutate('query put() { insert Site { code: "d", size: 4 } }')
     assert set(column(og, "node:Site", "width")) == {"a", "b", "c"}
 
 

@@ -148,6 +148,6 @@ def test_what_is_not_supported_is_refused_as_a_whole(og: Omnigraph) -> None:
     source = changed(("  reading: F32", "  reading: String"), ("  note: String?\n", ""))
     with pytest.raises(UnsupportedMigration, match="changing property type") as problem:
         og.schema_apply(source)
-    assert problem.value.diagnostics[0].line == 8
+    assert problem.value.diagnostics[0].line == 7
     assert og.snapshot() == before
     assert column(og, "node:Sensor", "note")["s1"] == "one"

@@ -293,8 +293,11 @@ def expected_rows(key: str, cells: Iterable[Versions], strategy: str, side: str 
         rows |= {other(n): row(key, other(n), (5, n)) for n in own[:-10]}
         for number in own[-10:]:
             del rows[other(number)]
+    present = [id_of(versions) for versions in DECISIONS if versions[0] == "present"]
+    rows |= {id: row(key, id, (0, 0)) for id in present}
     for versions in cells:
         values = result_of(versions, strategy, side)
+        rows.pop(id_of(versions), None)
         if values is not None:
             rows[id_of(versions)] = row(key, id_of(versions), values)
     return rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
@@ -120,23 +121,43 @@ def test_of_equally_near_bases_the_largest_wins(left: GraphCommit, right: GraphC
         assert merge_base("s", "t", lookup) == "p"
 
 
-def test_a_shorter_way_around_wins_over_a_newer_commit() -> None:
-    """`far` is common and newest, but `near` is closer to both heads together."""
+def test_a_shorter_way_around_does_not_make_an_older_commit_the_base() -> None:
+    """`old` is closer to both heads together, but `new` is built on it and common as well.
+
+    With `old` as the base, whatever came with `new` and was taken back later would come again.
+    """
     commits = (
-        make_commit("near", version=1),
-        make_commit("far", "near", version=9),
-        make_commit("s1", "far"),
-        make_commit("s2", "s1"),
-        make_commit("s", "s2", "near"),
-        make_commit("t1", "far"),
-        make_commit("t2", "t1"),
-        make_commit("t", "t2", "near"),
+        make_commit("old", version=9, at=1),
+        make_commit("new", "old", version=1, at=2),
+        make_commit("s1", "new", at=3),
+        make_commit("s2", "s1", at=4),
+        make_commit("s", "s2", "old", at=5),
+        make_commit("t1", "new", at=3),
+        make_commit("t2", "t1", at=4),
+        make_commit("t", "t2", "old", at=5),
     )
-    assert merge_base("s", "t", CountingLookup(commits)) == "near"
+    assert merge_base("s", "t", CountingLookup(commits)) == "new"
+    assert (
+        merge_base("s", "t", CountingLookup([replace(c, created_at=0) for c in commits])) == "new"
+    )
 
 
-def test_a_head_as_near_as_another_base_is_compared_with_it() -> None:
-    """`s` is zero and two steps away, `c` one and one: found last, and larger."""
+def test_of_several_newest_bases_the_nearest_wins() -> None:
+    """`p` and `q` are both common, and neither is built on the other."""
+    commits = (
+        make_commit("root", at=1),
+        make_commit("p", "root", version=9, at=2),
+        make_commit("q", "root", version=1, at=2),
+        make_commit("s1", "p", at=3),
+        make_commit("s", "s1", "q", at=4),
+        make_commit("t1", "p", at=3),
+        make_commit("t", "t1", "q", at=4),
+    )
+    assert merge_base("s", "t", CountingLookup(commits)) == "q"
+
+
+def test_a_head_that_the_other_contains_is_the_base() -> None:
+    """However near what it is built on may be: `t` has merged `c` once more."""
     commits = (
         make_commit("c", version=1),
         make_commit("s", "c", version=2),
@@ -151,7 +172,12 @@ def line(prefix: str, length: int, root: str | None = None) -> list[GraphCommit]
     """Commits `<prefix>0`, `<prefix>1` … each on the one before, the first on the root."""
     parents = [root, *(f"{prefix}{at}" for at in range(length))]
     return [
-        make_commit(f"{prefix}{at}", *([parents[at]] if parents[at] else []), version=at + 1)
+        make_commit(
+            f"{prefix}{at}",
+            *([parents[at]] if parents[at] else []),
+            version=at + 1,
+            at=at + 1 + (20_000 if root else 0),
+        )
         for at in range(length)
     ]
 

@@ -1,0 +1,118 @@
+"""Tables of three snapshots: which are one, and what the versions alone decide."""
+
+from __future__ import annotations
+
+import pytest
+
+from omnigraph_core.manifest.image import TableEntry, TableOperation
+from omnigraph_core.merge.tables import TableCase, Way, pair_tables
+
+
+def entry(key: str, version: int, location: str | None = None) -> TableEntry:
+    return TableEntry(
+        table_key=key,
+        location=location or f"at/{key}",
+        table_version=1,
+        physical_version=version,
+        branch=None,
+        row_count=0,
+        fragment_count=0,
+        operation=TableOperation.APPEND,
+    )
+
+
+def paired(
+    base: list[TableEntry],
+    ours: list[TableEntry],
+    theirs: list[TableEntry],
+    our_names: dict[str, str] | None = None,
+    their_names: dict[str, str] | None = None,
+) -> list[TableCase]:
+    same = {item.table_key: item.table_key for item in (*base, *ours, *theirs)}
+    found = pair_tables(
+        base,
+        ours,
+        theirs,
+        same if our_names is None else our_names,
+        same if their_names is None else their_names,
+    )
+    return list(found)
+
+
+@pytest.mark.parametrize(
+    ("base", "ours", "theirs", "way"),
+    [
+        (1, 1, 1, Way.KEEP),
+        (1, 2, 1, Way.KEEP),
+        (1, 1, 2, Way.ADOPT),
+        (1, 2, 2, Way.KEEP),
+        (1, 2, 3, Way.ROWS),
+        (None, 2, 2, Way.KEEP),
+        (None, 2, 3, Way.ROWS),
+        (None, 2, None, Way.KEEP),
+        (None, None, 2, Way.ADOPT),
+        (1, 1, None, Way.REMOVE),
+        (1, 2, None, Way.REMOVE),
+        (1, None, 1, Way.NONE),
+        (1, None, 2, Way.NONE),
+        (1, None, None, Way.NONE),
+    ],
+)
+def test_what_versions_decide(
+    base: int | None, ours: int | None, theirs: int | None, way: Way
+) -> None:
+    sides = [[] if side is None else [entry("node:A", side)] for side in (base, ours, theirs)]
+    (case,) = paired(*sides)
+    assert case.way is way
+    assert case.is_ours_changed == (base != ours)
+    assert case.is_theirs_changed == (base != theirs)
+
+
+def test_a_renamed_type_keeps_its_table() -> None:
+    (case,) = paired(
+        [entry("node:A", 1, "x")],
+        [entry("node:A", 2, "x")],
+        [entry("node:B", 1, "x")],
+        {"node:A": "node:B"},
+        {"node:B": "node:B"},
+    )
+    assert (case.key, case.label, case.way) == ("node:B", "node:A", Way.KEEP)
+
+
+def test_a_type_made_anew_has_another_table() -> None:
+    first, second = paired(
+        [entry("node:A", 1, "x")], [entry("node:A", 1, "x")], [entry("node:A", 1, "y")]
+    )
+    assert {first.way, second.way} == {Way.REMOVE, Way.ADOPT}
+
+
+def test_tables_that_are_new_on_both_sides_are_one() -> None:
+    (case,) = paired([], [entry("node:A", 1, "x")], [entry("node:A", 1, "y")])
+    assert (case.way, case.base) == (Way.ROWS, None)
+    assert case.ours is not None
+    assert case.theirs is not None
+    assert (case.ours.location, case.theirs.location) == ("x", "y")
+
+
+def test_a_new_table_is_not_the_one_that_the_other_side_has_kept() -> None:
+    cases = paired(
+        [entry("node:A", 1, "x")],
+        [entry("node:A", 1, "x")],
+        [entry("node:Old", 1, "x"), entry("node:A", 1, "y")],
+        {"node:A": "node:Old"},
+        {"node:Old": "node:Old", "node:A": "node:A"},
+    )
+    assert {(case.key, case.way) for case in cases} == {
+        ("node:Old", Way.KEEP),
+        ("node:A", Way.ADOPT),
+    }
+
+
+def test_what_the_merged_schema_has_no_type_for_has_no_key() -> None:
+    (case,) = paired([entry("node:A", 1)], [entry("node:A", 1)], [], {}, {})
+    assert (case.key, case.way) == (None, Way.REMOVE)
+
+
+def test_cases_are_in_order() -> None:
+    tables = [entry(f"node:{name}", 1) for name in "CAB"]
+    assert [case.label for case in paired(tables, tables, tables)] == ["node:A", "node:B", "node:C"]
