@@ -144,6 +144,7 @@ def _sides(
         base=side_of(context, base, merged, common=shared),
         ours=side_of(context, ours, merged, common=None),
         theirs=side_of(context, theirs, merged, common=shared),
+        common=shared,
     )
 
 

@@ -5,11 +5,12 @@ Rows are read where the versions alone do not decide. Nothing is written here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from omnigraph_core.compare.changes import changed_rows
 from omnigraph_core.errors import InvariantBroken
+from omnigraph_core.merge.lost import find_lost
 from omnigraph_core.merge.model import (
     MergeConflict,
     MergeConflictKind,
@@ -20,7 +21,7 @@ from omnigraph_core.merge.rows import merge_rows
 from omnigraph_core.merge.tables import Way
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from omnigraph_core.compare.view import RowView
     from omnigraph_core.manifest.image import TableEntry
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from omnigraph_core.merge.rows import RowMerge
     from omnigraph_core.merge.sides import Side
     from omnigraph_core.merge.tables import TableCase
+    from omnigraph_core.schema.document import SchemaDocument
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,8 @@ class Sides:
     base: Side
     ours: Side
     theirs: Side
+    common: SchemaDocument | None = None
+    """The newest that all descend from; None if all have the same schema."""
 
     def is_in_one_shape(self, case: TableCase) -> bool:
         """Whether all that have the table have it in the columns of the merged type."""
@@ -77,12 +81,19 @@ class TableWork:
             inserted=self.rows.writes.inserted,
             updated=self.rows.writes.updated,
             deleted=len(self.rows.writes.deleted_ids),
-            conflicts=len(self.rows.conflicts),
+            conflicts=len(self.rows.conflicts) + len(self.conflicts),
         )
 
 
 def plan_table(case: TableCase, sides: Sides, options: MergeOptions) -> TableWork:
     """Decide about a table, and about its rows where both sides have changed it."""
+    work = _planned(case, sides, options)
+    if sides.common is None or case.key is None:
+        return work
+    return replace(work, conflicts=(*work.conflicts, *_lost(case, sides)))
+
+
+def _planned(case: TableCase, sides: Sides, options: MergeOptions) -> TableWork:
     way = case.way
     if way is Way.REMOVE:
         return _removed(case, sides)
@@ -127,6 +138,19 @@ def _dropped(case: TableCase, sides: Sides) -> TableWork:
     if is_changed and _differ(sides.base.view(base), sides.theirs.view(_there(case.theirs))):
         return _clash(case, "the target dropped this type, but the source has changed rows of it")
     return TableWork(case, TableDisposition.REMOVED, is_told=False)
+
+
+def _lost(case: TableCase, sides: Sides) -> Iterator[MergeConflict]:
+    """Values that one of the sides has written where the merged type has no place for them."""
+    base = None if case.base is None else (sides.base, case.base)
+    for word, side, entry, is_changed in (
+        ("the target", sides.ours, case.ours, case.is_ours_changed),
+        ("the source", sides.theirs, case.theirs, case.is_theirs_changed),
+    ):
+        if entry is not None and is_changed:
+            found = find_lost(case.label, word, side, entry, base, common=sides.common)
+            if found is not None:
+                yield found
 
 
 def _clash(case: TableCase, problem: str) -> TableWork:

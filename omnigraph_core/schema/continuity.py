@@ -1,8 +1,8 @@
 """Which type and which property of one schema document continues which of another.
 
 Two documents of a graph come in, and the newest one both descend from. Ids up to there identify,
-under whatever name; among the rest equal names continue each other, if the values can. In
-`next_document` ids are drawn in a way that keeps them apart between branches.
+under whatever name; among the rest equal names continue each other, if the values can, and then
+equal ids. `next_document` draws ids in a way that keeps them apart between branches.
 """
 
 from __future__ import annotations
@@ -111,15 +111,18 @@ def _match(
     shared: frozenset[int],
     can_follow: Callable[[str], bool] = lambda _: True,
 ) -> dict[str, str]:
-    """Earlier name → later name: by shared id, and by name for whatever that leaves over."""
+    """Earlier name → later name: by shared id, then by name, then by whatever id both have."""
     names = {identity: name for name, identity in after.items()}
-    found = {
-        name: names[identity]
-        for name, identity in before.items()
-        if identity in shared and identity in names
-    }
-    taken = set(found.values())
-    for name in before:
-        if name not in found and name in after and name not in taken and can_follow(name):
-            found[name] = name
+    by_id = {name: names[own] for name, own in before.items() if own in names}
+    found: dict[str, str] = {}
+
+    def take(pairs: Iterable[tuple[str, str]]) -> None:
+        for old, new in pairs:
+            if old not in found and new not in found.values():
+                found[old] = new
+
+    take((old, new) for old, new in by_id.items() if before[old] in shared)
+    take((name, name) for name in before if name in after and can_follow(name))
+    # Drawn on one branch and carried over to the other by a merge, and renamed on the way.
+    take(by_id.items())
     return {name: found[name] for name in before if name in found}

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from omnigraph_core.merge.model import MergeConflict, MergeResult
 
-WAYS = [("row", None), ("row", "ours"), ("property", None)]
-
 
 def world(path: Path, seed: int, *branches: str, edits: int = 3) -> World:
     """A filled main, and branches of it that were edited each in its own way."""
@@ -63,7 +61,7 @@ def test_equal_edits_on_both_sides_merge_to_the_same(tmp_path: Path, seed: int) 
     assert graph_of(made.og, "b") == graph
     result = made.og.branch_merge("a", into="b")
     assert result.outcome is MergeOutcome.MERGED
-    assert not any((t.inserted, t.updated, t.deleted) for t in result.tables)
+    assert not any(t.inserted or t.updated or t.deleted for t in result.tables)
     assert graph_of(made.og, "b") == graph
 
 
@@ -81,17 +79,17 @@ def test_fast_forward_is_the_source(tmp_path: Path, seed: int) -> None:
     assert pins[0] == pins[1]
 
 
-@pytest.mark.parametrize("seed", range(20, 20 + examples(10)))
-@pytest.mark.parametrize("strategy", ["row", "property"])
-def test_swapping_the_sides_swaps_ours_and_theirs(tmp_path: Path, seed: int, strategy: str) -> None:
+@pytest.mark.parametrize("seed", range(20, 20 + examples(8)))
+def test_swapping_the_sides_swaps_ours_and_theirs(tmp_path: Path, seed: int) -> None:
     og = world(tmp_path, seed, "a", "b", edits=5).og
-    there = merged(og, "a", "b", "a-into-b", strategy)
-    back = merged(og, "b", "a", "b-into-a", strategy)
-    assert _choices(there.conflicts) == _choices(back.conflicts, is_swapped=True)
-    assert _violations(there.conflicts) == _violations(back.conflicts)
-    if not there.conflicts:
-        assert there.outcome is back.outcome
-        assert without_empty(graph_of(og, "a-into-b")) == without_empty(graph_of(og, "b-into-a"))
+    for strategy in ("row", "property"):
+        there = merged(og, "a", "b", f"a-into-b-{strategy}", strategy)
+        back = merged(og, "b", "a", f"b-into-a-{strategy}", strategy)
+        assert _choices(there.conflicts) == _choices(back.conflicts, is_swapped=True)
+        assert _violations(there.conflicts) == _violations(back.conflicts)
+        if not there.conflicts:
+            assert there.outcome is back.outcome
+            assert graph_of(og, there.target) == graph_of(og, back.target)
 
 
 def _choices(conflicts: tuple[MergeConflict, ...], *, is_swapped: bool = False) -> list[str]:
@@ -144,22 +142,17 @@ def test_resolving_for_a_side_is_no_conflict_of_rows(tmp_path: Path, seed: int) 
 def test_a_reverted_commit_never_was(tmp_path: Path, seed: int) -> None:
     made = world(tmp_path, seed)
     for _ in range(4):
-        before, head = graph_of(made.og), made.og.head_commit_id_for_branch()
         made.edit("main", 1)
-        commit_id = made.og.head_commit_id_for_branch()
-        if commit_id == head:
-            continue
-        steps = made.og.diff_commits(head, commit_id)
-        result = made.og.revert(commit_id, actor="act-revert")
+        commit = made.og.snapshot().commit
+        assert commit.parent_commit_id is not None
+        before = graph_of(made.og, ReadTarget(snapshot_id=commit.parent_commit_id))
+        result = made.og.revert(commit.graph_commit_id, actor="act-revert")
+        assert graph_of(made.og) == before
         if result.commit is None:
-            # An edit may make two commits, and undoing the last one alone may be nothing.
-            assert not made.og.commit_changes(commit_id).changes
-            continue
-        assert result.commit.actor_id == "act-revert"
-        assert len(result.commit.parents) == 1
-        if made.og.get_commit(commit_id).parent_commit_id == head:
-            assert steps.changes
-            assert graph_of(made.og) == before
+            assert not made.og.commit_changes(commit.graph_commit_id).changes
+        else:
+            assert result.commit.parents == (commit.graph_commit_id,)
+            assert result.commit.actor_id == "act-revert"
 
 
 @pytest.mark.parametrize("seed", range(100, 100 + examples(5)))
@@ -173,5 +166,5 @@ def test_a_commit_picked_onto_its_parent_is_the_commit(tmp_path: Path, seed: int
         result = og.cherry_pick(commit.graph_commit_id, into=target)
         graph = graph_of(og, ReadTarget(snapshot_id=commit.graph_commit_id))
         assert without_empty(graph_of(og, target)) == without_empty(graph)
-        has_changes = bool(og.commit_changes(commit.graph_commit_id).changes)
-        assert (result.commit is None) == (not has_changes)
+        # A commit that only moved rows may be taken over; one that changed any must be.
+        assert result.commit is not None or not og.commit_changes(commit.graph_commit_id).changes

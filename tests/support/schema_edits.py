@@ -168,13 +168,12 @@ def _drop_column(draw: st.DrawFn, schema: Schema, names: Sequence[str]) -> None:
 
 def _rename_column(draw: st.DrawFn, schema: Schema, names: Sequence[str]) -> None:
     scope, new = _scope(draw, schema, names), draw(st.sampled_from(COLUMNS))
-    is_free = new not in scope and scope is not schema.named
-    if scope and is_free:
+    if scope and new not in scope:
         old = draw(st.sampled_from(sorted(scope)))
         renamed = {(new if name == old else name): item for name, item in scope.items()}
         renamed[new].hint = old
         for node in schema.nodes.values():
-            if node.columns is scope:
+            if node.columns is scope or (node.is_named and scope is schema.named):
                 node.unique = [new if name == old else name for name in node.unique]
         scope.clear()
         scope.update(renamed)

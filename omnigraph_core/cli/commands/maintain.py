@@ -99,7 +99,10 @@ def optimize(
     actor: ActorOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Join small files and complete indexes, with at most one commit; no row changes."""
+    """Join small files and complete indexes; no row changes.
+
+    There is one commit at most.
+    """
     address = graph_address(uri, uri_option)
     graph = open_graph(address)
     witness = Witness(graph, branch)
@@ -157,7 +160,10 @@ def verify(
     deep: DeepOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Check that a graph is whole; changes nothing, exits 1 if it is damaged."""
+    """Check that a graph is whole; nothing is changed.
+
+    The exit code is 1 if it is damaged.
+    """
     address = graph_address(uri, uri_option)
     report = open_graph(address).verify(branch, is_deep=deep)
     if as_json:

@@ -61,7 +61,7 @@ def plan(
     allow_data_loss: LossOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the steps to another schema; reads no rows and changes nothing.
+    """Show the steps to another schema; reads no rows, changes nothing.
 
     Exits 0 also when a step cannot be carried out.
     """

@@ -217,7 +217,9 @@ def test_a_branch_of_a_run_nobody_registered(og: Omnigraph, clock: Clock) -> Non
         actor=None,
     )
     kept = og.begin_run()
-    clock.advance(48 * HOUR)
+    clock.advance(47 * HOUR)
+    append_parts(og, ["busy"], kept.run_branch)
+    clock.advance(HOUR)
     og.cleanup(keep=1)
     names = refs.list_branch_names(og._context.store, has_internal=True)
     assert names == ("main", kept.run_branch)

@@ -87,12 +87,23 @@ def test_branches_have_their_additions_by_name() -> None:
     assert found.properties == {("node", "Part"): {"width": "width"}, ("node", "Bin"): {}}
 
 
-def test_without_a_common_document_names_alone_count() -> None:
+def test_without_a_common_document_names_come_first() -> None:
     base = first("node Part { width: I32? }")
-    side = after(base, 'node Piece @rename_from("Part") { width: I32? }')
+    side = after(
+        base,
+        'node Piece @rename_from("Part") { width: I32? }',
+        "node Piece { width: I32? } node Part {}",
+    )
     nothing = replace(base, next_identity_id=0)
     assert continuity(base, side, common=base).nodes == {"Part": "Piece"}
-    assert continuity(base, side, common=nothing).nodes == {}
+    assert continuity(base, side, common=nothing).nodes == {"Part": "Part"}
+
+
+def test_an_addition_that_a_merge_carried_over_is_known_by_its_id() -> None:
+    base = first("node Part {}")
+    ours = after(base, "node Part {} node Bin { code: String }")
+    merged = after(ours, 'node Part {} node Box @rename_from("Bin") { code: String }')
+    assert continuity(ours, merged, common=base).nodes == {"Bin": "Box", "Part": "Part"}
 
 
 def test_branches_draw_different_ids_and_equal_changes_equal_ones() -> None:
