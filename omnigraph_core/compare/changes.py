@@ -35,13 +35,19 @@ _NONE: Final = np.zeros(0, np.uint64)
 
 
 def changed_rows(
-    before: RowView | None, after: RowView | None, columns: Sequence[str] | None = None
+    before: RowView | None,
+    after: RowView | None,
+    columns: Sequence[str] | None = None,
+    *,
+    is_exact: bool = True,
 ) -> ChangedRows:
     """The rows that one version has and the other has not, or not with the same values.
 
     Args:
         before, after: as rows of the same columns; None where there is no such table.
         columns: those to compare, besides `id`; all without them.
+        is_exact: False leaves it open whether a row that was written again has other values: it is
+            among the changed ones, and is not read.
     """
     if before is None or after is None:
         return _all_of(before, after)
@@ -50,7 +56,7 @@ def changed_rows(
     compared = [name for name in chosen if name != "id"]
     match = match_rows(before.table, after.table)
     found = [
-        _compared(before, after, candidates, compared)
+        _compared(before, after, candidates, compared if is_exact else None)
         for candidates in iter_candidates(before, match.before_own, after, match.after_own)
     ]
     found += _iter_restored(before, after, match, compared)
@@ -140,11 +146,13 @@ def _check_comparable(before: RowView, after: RowView) -> None:
 
 
 def _compared(
-    before: RowView, after: RowView, candidates: Candidates, columns: Sequence[str]
+    before: RowView, after: RowView, candidates: Candidates, columns: Sequence[str] | None
 ) -> _Found:
     unpaired = _unpaired(candidates)
     was, now = candidates.paired
-    is_same = equal_rows(before, was, after, now, columns)
+    is_same = np.zeros(len(was), np.bool_)
+    if columns is not None:
+        is_same = equal_rows(before, was, after, now, columns)
     ids = candidates.paired_ids.filter(pa.array(~is_same))
     return _Found(
         ids=pa.chunked_array([*unpaired.ids.chunks, *ids.chunks], pa.utf8()),

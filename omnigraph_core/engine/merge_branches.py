@@ -74,7 +74,6 @@ def merge_into(
     """
     names = _check_names(source, target, is_internal_allowed=is_internal_allowed)
     check_actor(actor)
-    context.head(names[1])  # a wrong target is told before anything is read
     ref, state = context.head(names[0])
     merge = _Merge(context, names, ref, state, options, operation, if_commit, actor)
     if if_commit is not None or options.is_dry_run:

@@ -21,12 +21,12 @@ from omnigraph_core.engine.merge_branches import (
     told,
 )
 from omnigraph_core.engine.protection import hold
-from omnigraph_core.errors import ConfigError, SnapshotNotFound
+from omnigraph_core.errors import BranchNotFound, ConfigError, ConflictError, SnapshotNotFound
 from omnigraph_core.history.ancestry import merge_base
 from omnigraph_core.history.branches import find_branch
 from omnigraph_core.history.snapshots import state_at_commit
 from omnigraph_core.manifest.changes import AcceptSchema, AdoptTable, TombstoneTable, touched
-from omnigraph_core.manifest.image import TableOperation
+from omnigraph_core.manifest.image import MAIN, TableOperation
 from omnigraph_core.manifest.names import check_actor, is_internal
 from omnigraph_core.manifest.publisher import CommitDraft
 from omnigraph_core.manifest.requirements import HeadIs, requirements_of
@@ -164,12 +164,15 @@ class _Step:
         hashes = {item.schema.hash for item in (self.base, self.theirs, target.snapshot)}
         if len(hashes) == 1:
             return None
-        ref = find_branch(self.context.store, self.branch)
-        known = self.context.commits.of_branch(ref, target)
+        known = self._known_commits(target)
         head = target.snapshot.commit.graph_commit_id
         shared = merge_base(self.commit.graph_commit_id, head, known.get)
         if shared is None:
-            return None
+            raise ConflictError(
+                f"`{self.branch}` has no commit in common with {self.commit.graph_commit_id}, and "
+                f"not its schema: nothing tells which types are the same",
+                hint="make the change by hand",
+            )
         try:
             return state_at_commit(self.context.store, known[shared]).snapshot.schema
         except SnapshotNotFound as gone:
@@ -179,6 +182,16 @@ class _Step:
                 f"which types are the same",
                 hint="make the change by hand",
             ) from gone
+
+    def _known_commits(self, target: CatalogState) -> dict[str, GraphCommit]:
+        """Commits of the target, and of the branch that the commit was made on."""
+        ref = find_branch(self.context.store, self.branch)
+        known = self.context.commits.of_branch(ref, target)
+        # What a branch had made is recorded when it is deleted.
+        with contextlib.suppress(BranchNotFound):
+            of_commit = self.context.head(self.commit.manifest_branch or MAIN)
+            known = {**self.context.commits.of_branch(*of_commit), **known}
+        return known
 
 
 def _is_work(tables: tuple[TableMerge, ...], schema: AcceptedSchema | None) -> bool:

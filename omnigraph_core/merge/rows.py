@@ -6,7 +6,7 @@ source, rows with properties of both, and the places of rows that go.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -87,7 +87,7 @@ class RowMerge:
     settled_ids: frozenset[str]
     """Of these, the rows that were named one by one."""
     has_own_changes: bool
-    """Whether the target has changed rows, too."""
+    """Whether the target has written rows, too."""
 
     def iter_rows(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """The rows to write, some at a time: the source's first, then those with values of both."""
@@ -107,8 +107,10 @@ def merge_rows(
         label: the table's key as resolutions name it.
         base: None if the table is new on both sides.
     """
-    mine = changed_rows(base, ours)
+    # Rows that the source has left alone stay as they are: no need to know what became of them.
+    mine = changed_rows(base, ours, is_exact=False)
     changes = _pair(mine, changed_rows(base, theirs))
+    changes = _without_same(changes, base, ours)
     decisions = decide(
         changes.base != MISSING, changes.our_done, changes.their_done, _equal(changes, ours, theirs)
     )
@@ -170,6 +172,18 @@ def _pair(mine: ChangedRows, others: ChangedRows) -> _Changes:
         our_done=np.where(is_both, put_or_removed, Done.NOTHING),
         their_done=np.where(others.after == MISSING, Done.REMOVED, Done.PUT),
     )
+
+
+def _without_same(changes: _Changes, base: RowView | None, ours: RowView) -> _Changes:
+    """The same, where rows that the target has only written again count as left alone."""
+    is_again = (changes.our_done == Done.PUT) & (changes.base != MISSING)
+    places = np.flatnonzero(is_again)
+    if base is None or not len(places):
+        return changes
+    is_same = equal_rows(base, changes.base[places], ours, changes.ours[places])
+    our_done = changes.our_done.copy()
+    our_done[places[is_same]] = Done.NOTHING
+    return replace(changes, our_done=our_done)
 
 
 def _equal(changes: _Changes, ours: RowView, theirs: RowView) -> np.ndarray:

@@ -19,9 +19,8 @@ from omnigraph_core.merge.schema_text import Sides, assemble
 from omnigraph_core.schema.build import build_catalog
 from omnigraph_core.schema.continuity import next_document
 from omnigraph_core.schema.document import render_document, schema_hash, shape_hash
-from omnigraph_core.schema.migrate import plan_migration
 from omnigraph_core.schema.parse import parse_schema
-from omnigraph_core.schema.relabel import relabelled
+from omnigraph_core.schema.relabel import plan_relabelled, relabelled
 from omnigraph_core.schema.render import render_schema
 
 if TYPE_CHECKING:
@@ -102,8 +101,7 @@ def _document(
     sides: Sides, merged: MergedText, catalog: Catalog, conflicts: SchemaConflicts
 ) -> SchemaDocument:
     ours, theirs = (
-        relabelled(side.document, merged.continued(side), catalog)
-        for side in (sides.ours, sides.theirs)
+        relabelled(side.document, merged.continued(side)) for side in (sides.ours, sides.theirs)
     )
     _check_plan("ours", ours, catalog, conflicts)
     _check_plan("theirs", theirs, catalog, conflicts)
@@ -113,7 +111,7 @@ def _document(
 def _check_plan(
     side: str, document: SchemaDocument, catalog: Catalog, conflicts: SchemaConflicts
 ) -> None:
-    for step in plan_migration(document, catalog).unsupported:
+    for step in plan_relabelled(document, catalog).unsupported:
         table_key, _, name = step.entity.partition(".")
         hint = "" if step.hint is None else f"; {step.hint}"
         message = f"rows of {side} cannot follow the merged schema: {step.reason}{hint}"

@@ -38,16 +38,16 @@ def stage_tables(works: Sequence[TableWork], sides: Sides) -> tuple[Change, ...]
     """Write what the target lacks, and say what makes it visible."""
     changes: list[Change] = []
     staying = {work.key for work in works if work.disposition is not TableDisposition.REMOVED}
-    taken = set(sides.ours.snapshot.tables)
+    present = set(sides.ours.snapshot.tables)
     for work in works:
         if work.disposition is TableDisposition.REMOVED:
             continue
         if work.disposition is TableDisposition.ADOPTED:
             changes.append(_adopted(work, sides.theirs))
         else:
-            changes += _own(work, sides, taken)
+            changes += _own(work, sides.ours, staying)
     renamed = {change.old_key for change in changes if isinstance(change, RenameTable)}
-    gone = sorted(taken - staying - renamed)
+    gone = sorted(present - staying - renamed)
     return (*changes, *(TombstoneTable(key) for key in gone))
 
 
@@ -62,27 +62,42 @@ def _adopted(work: TableWork, theirs: Side) -> AdoptTable:
     return AdoptTable(_at(placed, evolved), min(theirs.snapshot.read_at, evolved.staged_since))
 
 
-def _own(work: TableWork, sides: Sides, taken: set[str]) -> list[Change]:
+def _own(work: TableWork, ours: Side, staying: set[str]) -> list[Change]:
     """A table of the target: as it is, in other columns, or with rows of the source."""
     entry = work.case.ours
     if entry is None:
         raise InvariantBroken("the target keeps what it has")
-    before = sides.ours.open(entry)
-    table = before if sides.ours.is_in_shape(entry) else _evolved(sides.ours, entry)
-    operation = TableOperation.SCHEMA
-    if work.rows is not None and not work.rows.writes.is_empty:
-        table = stage_rows(work.rows, table) or table
-        operation = TableOperation.MERGE
-    is_new = table.physical_version != entry.physical_version
-    if is_new:
-        _SOME.hit()
-    update = UpdateTable.of(work.key, table, operation) if is_new else None
+    staged = _staged(work, ours, entry)
+    update = None
+    if staged is not None:
+        is_merge = work.disposition is TableDisposition.MERGED
+        operation = TableOperation.MERGE if is_merge else TableOperation.SCHEMA
+        update = UpdateTable.of(work.key, staged, operation)
     if entry.table_key == work.key:
         return [] if update is None else [update]
-    if work.key not in taken:
+    if work.key not in ours.snapshot.tables and entry.table_key not in staying:
         return [RenameTable(entry.table_key, work.key, update)]
-    # The name belonged to a table that goes, or changes its name as well.
-    return [AdoptTable(_at(replace(entry, table_key=work.key), table), table.staged_since)]
+    # One of the two names belongs to another table, too, before or after the merge.
+    placed = replace(entry, table_key=work.key)
+    if staged is None:
+        return [AdoptTable(placed, ours.snapshot.read_at)]
+    return [AdoptTable(_at(placed, staged), staged.staged_since)]
+
+
+def _staged(work: TableWork, ours: Side, entry: TableEntry) -> Table | None:
+    """The target's table with what it lacks; None if that is nothing."""
+    is_in_shape = ours.is_in_shape(entry)
+    has_rows = work.rows is not None and not work.rows.writes.is_empty
+    if is_in_shape and not has_rows:
+        return None
+    before = ours.open(entry)
+    table = before if is_in_shape else _evolved(ours, entry)
+    if work.rows is not None and has_rows:
+        table = stage_rows(work.rows, table) or table
+    if table.physical_version == before.physical_version:
+        return None
+    _SOME.hit()
+    return table
 
 
 def _evolved(side: Side, entry: TableEntry) -> Table:

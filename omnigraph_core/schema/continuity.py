@@ -1,17 +1,23 @@
 """Which type and which property of one schema document continues which of another.
 
 Two documents of a graph come in, and the newest one both descend from. Ids up to there identify,
-under whatever name; among the rest equal names continue each other, if the values can, and then
+under whatever name; among the rest equal names continue each other, if the rows can, and then
 equal ids. `next_document` draws ids in a way that keeps them apart between branches.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from omnigraph_core.schema.document.build import build_document
 from omnigraph_core.schema.document.hashes import schema_hash
+from omnigraph_core.schema.document.model import (
+    ConstraintKind,
+    DocumentEdge,
+    DocumentInterface,
+    DocumentNode,
+)
 from omnigraph_core.schema.reshape import can_hold
 
 if TYPE_CHECKING:
@@ -19,6 +25,8 @@ if TYPE_CHECKING:
 
     from omnigraph_core.schema.catalog import Catalog
     from omnigraph_core.schema.document.model import DocumentType, SchemaDocument
+
+_Type = TypeVar("_Type", DocumentInterface, DocumentNode, DocumentEdge)
 
 _STRIDE_BITS: Final = 40
 
@@ -45,27 +53,17 @@ def continuity(
     """
     common = common or before
     shared = frozenset(item for item in _ids(common) if item < common.next_identity_id)
-    properties: dict[tuple[str, str], Mapping[str, str]] = {}
-
-    def matched(
-        kind: str, old: Iterable[DocumentType], new: Iterable[DocumentType]
-    ) -> dict[str, str]:
-        earlier, later = {i.name: i for i in old}, {i.name: i for i in new}
-        found = _match(
-            {name: item.type_id for name, item in earlier.items()},
-            {name: item.type_id for name, item in later.items()},
-            shared,
-        )
-        for name, continued in found.items():
-            properties[kind, name] = _match_properties(earlier[name], later[continued], shared)
-        return found
-
-    return Continuity(
-        nodes=matched("node", before.nodes, after.nodes),
-        edges=matched("edge", before.edges, after.edges),
-        interfaces=matched("interface", before.interfaces, after.interfaces),
-        properties=properties,
+    nodes = _match_types(before.nodes, after.nodes, shared, _has_same_key)
+    edges = _match_types(
+        before.edges, after.edges, shared, lambda old, new: _has_same_ends(old, new, nodes)
     )
+    interfaces = _match_types(before.interfaces, after.interfaces, shared, lambda *_: True)
+    properties = {
+        **_property_maps("node", before.nodes, after.nodes, nodes, shared),
+        **_property_maps("edge", before.edges, after.edges, edges, shared),
+        **_property_maps("interface", before.interfaces, after.interfaces, interfaces, shared),
+    }
+    return Continuity(nodes, edges, interfaces, properties)
 
 
 def next_document(desired: Catalog, accepted: SchemaDocument) -> SchemaDocument:
@@ -91,6 +89,52 @@ def _ids(document: SchemaDocument) -> Iterator[int]:
         yield from (prop.prop_id for prop in item.properties)
 
 
+def _match_types(
+    before: Iterable[_Type],
+    after: Iterable[_Type],
+    shared: frozenset[int],
+    can_follow: Callable[[_Type, _Type], bool],
+) -> dict[str, str]:
+    old, new = {item.name: item for item in before}, {item.name: item for item in after}
+    return _match(
+        {name: item.type_id for name, item in old.items()},
+        {name: item.type_id for name, item in new.items()},
+        shared,
+        lambda name: can_follow(old[name], new[name]),
+    )
+
+
+# What was dropped and declared anew has a name in common, and rows only if these could stay.
+
+
+def _has_same_key(before: DocumentNode, after: DocumentNode) -> bool:
+    old, new = (
+        [item.names for item in node.constraints if item.kind is ConstraintKind.KEY]
+        for node in (before, after)
+    )
+    return old == new
+
+
+def _has_same_ends(before: DocumentEdge, after: DocumentEdge, nodes: Mapping[str, str]) -> bool:
+    ends = (before.from_type.name, before.to_type.name)
+    return tuple(map(nodes.get, ends)) == (after.from_type.name, after.to_type.name)
+
+
+def _property_maps(
+    kind: str,
+    before: Iterable[DocumentType],
+    after: Iterable[DocumentType],
+    found: Mapping[str, str],
+    shared: frozenset[int],
+) -> dict[tuple[str, str], Mapping[str, str]]:
+    later = {item.name: item for item in after}
+    return {
+        (kind, item.name): _match_properties(item, later[found[item.name]], shared)
+        for item in before
+        if item.name in found
+    }
+
+
 def _match_properties(
     before: DocumentType, after: DocumentType, shared: frozenset[int]
 ) -> dict[str, str]:
@@ -100,7 +144,6 @@ def _match_properties(
         {name: item.prop_id for name, item in old.items()},
         {name: item.prop_id for name, item in new.items()},
         shared,
-        # Declared anew with values of another kind, it has nothing but the name in common.
         lambda name: can_hold(new[name].type, old[name].type),
     )
 
@@ -109,7 +152,7 @@ def _match(
     before: Mapping[str, int],
     after: Mapping[str, int],
     shared: frozenset[int],
-    can_follow: Callable[[str], bool] = lambda _: True,
+    can_follow: Callable[[str], bool],
 ) -> dict[str, str]:
     """Earlier name → later name: by shared id, then by name, then by whatever id both have."""
     names = {identity: name for name, identity in after.items()}

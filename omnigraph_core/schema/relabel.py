@@ -8,16 +8,19 @@ where a name has meanwhile gone to something else.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from omnigraph_core.schema.catalog import EdgeType, InterfaceType, NodeType
 from omnigraph_core.schema.continuity import continuity
 from omnigraph_core.schema.document.catalog import catalog_from_document
+from omnigraph_core.schema.document.match import RENAME_FROM
 from omnigraph_core.schema.migrate import plan_migration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from omnigraph_core.schema.catalog import Catalog, PropertyDef
+    from omnigraph_core.schema.ast import Annotation
+    from omnigraph_core.schema.catalog import Catalog
     from omnigraph_core.schema.continuity import Continuity
     from omnigraph_core.schema.document.model import (
         DocumentConstraint,
@@ -28,6 +31,9 @@ if TYPE_CHECKING:
     )
     from omnigraph_core.schema.migrate import MigrationPlan
 
+_Table = TypeVar("_Table", NodeType, EdgeType)
+_Any = TypeVar("_Any", InterfaceType, NodeType, EdgeType)
+
 
 def plan_continued(
     before: SchemaDocument, after: SchemaDocument, *, common: SchemaDocument | None = None
@@ -37,23 +43,48 @@ def plan_continued(
     Args:
         common: the newest document both descend from, `before` if not given.
     """
-    later = catalog_from_document(after)
     found = continuity(before, after, common=common)
-    return plan_migration(relabelled(before, found, later), later)
+    return plan_relabelled(relabelled(before, found), catalog_from_document(after))
 
 
-def relabelled(before: SchemaDocument, found: Continuity, later: Catalog) -> SchemaDocument:
-    """A document as if it had always had the later names, without what does not continue.
+def plan_relabelled(before: SchemaDocument, later: Catalog) -> MigrationPlan:
+    """The plan between two that use the same names already."""
+    desired = replace(
+        later,
+        interfaces={name: _unhinted_columns(item) for name, item in later.interfaces.items()},
+        nodes={name: _unhinted_type(item) for name, item in later.nodes.items()},
+        edges={name: _unhinted_type(item) for name, item in later.edges.items()},
+    )
+    return plan_migration(before, desired)
 
-    Hints are the later ones, so all of them count as followed.
-    """
+
+def _unhinted_type(item: _Table) -> _Table:
+    return replace(_unhinted_columns(item), annotations=_unhinted(item.annotations))
+
+
+def _unhinted_columns(item: _Any) -> _Any:
+    return replace(
+        item,
+        properties={
+            name: replace(prop, annotations=_unhinted(prop.annotations))
+            for name, prop in item.properties.items()
+        },
+    )
+
+
+def _unhinted(annotations: Iterable[Annotation]) -> tuple[Annotation, ...]:
+    return tuple(item for item in annotations if item.name != RENAME_FROM)
+
+
+def relabelled(before: SchemaDocument, found: Continuity) -> SchemaDocument:
+    """A document as if it had always had the later names, without what does not continue."""
     return replace(
         before,
         interfaces=tuple(
             replace(
                 item,
-                name=(name := found.interfaces[item.name]),
-                properties=_properties(item, "interface", found, later.interfaces[name].properties),
+                name=found.interfaces[item.name],
+                properties=_properties(item, found.properties["interface", item.name]),
             )
             for item in before.interfaces
             if item.name in found.interfaces
@@ -61,9 +92,9 @@ def relabelled(before: SchemaDocument, found: Continuity, later: Catalog) -> Sch
         nodes=tuple(
             replace(
                 item,
-                name=(name := found.nodes[item.name]),
-                annotations=later.nodes[name].annotations,
-                properties=_properties(item, "node", found, later.nodes[name].properties),
+                name=found.nodes[item.name],
+                annotations=_unhinted(item.annotations),
+                properties=_properties(item, found.properties["node", item.name]),
                 constraints=_constraints(item.constraints, found.properties["node", item.name]),
             )
             for item in before.nodes
@@ -72,9 +103,9 @@ def relabelled(before: SchemaDocument, found: Continuity, later: Catalog) -> Sch
         edges=tuple(
             replace(
                 item,
-                name=(name := found.edges[item.name]),
-                annotations=later.edges[name].annotations,
-                properties=_properties(item, "edge", found, later.edges[name].properties),
+                name=found.edges[item.name],
+                annotations=_unhinted(item.annotations),
+                properties=_properties(item, found.properties["edge", item.name]),
                 constraints=_constraints(item.constraints, found.properties["edge", item.name]),
                 from_type=_renamed(item.from_type, found.nodes),
                 to_type=_renamed(item.to_type, found.nodes),
@@ -85,15 +116,12 @@ def relabelled(before: SchemaDocument, found: Continuity, later: Catalog) -> Sch
     )
 
 
-def _properties(
-    item: DocumentType, kind: str, found: Continuity, later: Mapping[str, PropertyDef]
-) -> tuple[DocumentProperty, ...]:
-    renamed = found.properties[kind, item.name]
+def _properties(item: DocumentType, renamed: Mapping[str, str]) -> tuple[DocumentProperty, ...]:
     return tuple(
         replace(
             prop,
-            name=(name := renamed[prop.name]),
-            annotations=later[name].annotations,
+            name=renamed[prop.name],
+            annotations=_unhinted(prop.annotations),
             embed_source=prop.embed_source and _renamed(prop.embed_source, renamed),
         )
         for prop in item.properties

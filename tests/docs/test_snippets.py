@@ -4,7 +4,8 @@
 - `pg-error [CODE…]`: refused, with those codes.
 - `gq`: queries that compile against the page's context schema; `gq-error [CODE…]`: refused.
 - `console`: `$` lines are run in one scratch copy of examples/, what follows is the exact output
-  (a line `…` stands for any lines).
+  (a line `…` stands for any lines, `…` in a line for any part of it); `console continued` goes on
+  where the page's block before it has stopped.
 - `python`: run as it is in an empty directory, doctests where it has prompts; `python continued`
   goes on where the page's block before it has stopped.
 - `sh`: only `make` targets and what a reader types before the project is there.
@@ -100,10 +101,10 @@ def test_refused_queries(snippet: Snippet) -> None:
     assert set(snippet.arguments) <= codes(refused.value)
 
 
-def programs() -> list[list[Snippet]]:
-    """Python blocks, each with those that continue it."""
+def chains(language: str) -> list[list[Snippet]]:
+    """Blocks of a language, each with those that continue it."""
     found: list[list[Snippet]] = []
-    for snippet in of("python"):
+    for snippet in of(language):
         if snippet.arguments == ("continued",):
             assert found, f"{snippet}: nothing to continue"
             assert found[-1][0].page == snippet.page, f"{snippet}: nothing to continue"
@@ -113,7 +114,7 @@ def programs() -> list[list[Snippet]]:
     return found
 
 
-@pytest.mark.parametrize("program", programs(), ids=lambda program: str(program[0]))
+@pytest.mark.parametrize("program", chains("python"), ids=lambda program: str(program[0]))
 def test_python(program: list[Snippet], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
@@ -128,16 +129,17 @@ def test_python(program: list[Snippet], tmp_path: Path, monkeypatch: pytest.Monk
             exec(compile(snippet.text, str(snippet), "exec"), names)
 
 
-@pytest.mark.parametrize("snippet", of("console"), ids=str)
-def test_console(snippet: Snippet, tmp_path: Path) -> None:
+@pytest.mark.parametrize("session", chains("console"), ids=lambda session: str(session[0]))
+def test_console(session: list[Snippet], tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
-    for command, expected in steps(snippet.text):
+    for command, expected in (step for snippet in session for step in steps(snippet.text)):
         shown = run(command, tmp_path)
-        pattern = "".join(
-            r"(?:.*\n)*?" if line == "…\n" else re.escape(line)
-            for line in expected.splitlines(keepends=True)
-        )
+        pattern = "".join(map(line_pattern, expected.splitlines(keepends=True)))
         assert re.fullmatch(pattern, shown), f"{command}\n{shown}"
+
+
+def line_pattern(line: str) -> str:
+    return r"(?:.*\n)*?" if line == "…\n" else re.escape(line).replace("…", ".*")
 
 
 def steps(text: str) -> list[tuple[str, str]]:

@@ -18,7 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "reference" / "cli.md"
-ALIASES = {("query", "check"): ("query", "lint"), ("schema", "get"): ("schema", "show")}
+ALIASES = {
+    ("query", "check"): ("query", "lint"),
+    ("schema", "get"): ("schema", "show"),
+    ("commit", "cherry-pick"): ("commit", "pick"),
+}
 """Commands that are another one under a second name."""
 PLAIN = {("version",)}
 """Commands without options."""

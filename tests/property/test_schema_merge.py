@@ -98,7 +98,8 @@ def test_a_merged_schema_is_sound_and_both_sides_can_follow(
     common = document_of(base)
     for side in (ours, theirs):
         assert plan_continued(document_of(side), document, common=common).supported
-    assert_ids_stay(document_of(ours), document)
+    if merge.accepted != theirs:
+        assert_ids_stay(document_of(ours), document)
     if merge.is_changed:
         assert document.next_identity_id >= document_of(theirs).next_identity_id
     again = merge_schemas(theirs, merge.accepted, theirs)

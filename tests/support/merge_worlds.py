@@ -189,6 +189,23 @@ class World:
                 changed.append(record_of(key, id, row | {name: value}))
         self._load(branch, changed)
 
+    def retouch(self, branch: str, values: Mapping[str, tuple[object, ...]]) -> None:
+        """The same in whatever schema the branch has by now; `values` are those that came with it.
+
+        Other properties get values that other rows of the table have.
+        """
+        graph = graph_of(self.og, branch)
+        changed = []
+        for key, id in self._some_rows(graph, most=8):
+            names = sorted(graph[key][id].keys() - {"src", "dst", "code", "number"})
+            if names:
+                name = self.random.choice(names)
+                taken = [json.loads(row[name]) for row in graph[key].values()]
+                choices = values.get(f"{name} of {key}", values.get(name, taken))
+                text = json.dumps(self.random.choice(list(choices)))
+                changed.append(record_of(key, id, graph[key][id] | {name: text}))
+        self._load(branch, changed)
+
     def remove_nodes(self, branch: str) -> None:
         self._remove(branch, self.random.choice(("Part", "Bin", "Shelf")), most=2)
 

@@ -108,9 +108,7 @@ def test_what_another_has_optimized_meanwhile(
     other = Omnigraph.open(og.uri)
     work = optimizing._optimize_tables
 
-    def overtaken(
-        context: GraphContext, snapshot: Snapshot, table_keys: Collection[str]
-    ) -> object:
+    def overtaken(context: GraphContext, snapshot: Snapshot, table_keys: Collection[str]) -> object:
         done = work(context, snapshot, table_keys)
         monkeypatch.setattr(optimizing, "_optimize_tables", work)
         other.optimize()

@@ -290,3 +290,53 @@ def test_schemas_that_exclude_each_other(og: Omnigraph) -> None:
         (PART, None, "schema_conflict"),
     ]
     assert not found.is_schema_changed
+
+
+def test_a_new_type_under_an_interface_that_grew(og: Omnigraph) -> None:
+    evolve(og, "main", ("node Bin {", "interface Named {\n  title: String?\n}\n\nnode Bin {"))
+    og.branch_merge("main", into="side")
+    evolve(
+        og, "side", ("node Bin {", "node Lamp implements Named {\n  watts: I64?\n}\n\nnode Bin {")
+    )
+    put(og, "side", {"type": "Lamp", "data": {"id": "l1", "watts": 5, "title": "t"}})
+    evolve(og, "main", ("title: String?", "title: String?\n  lead: String?"))
+    result = merged(og)
+    assert dispositions(result) == {"node:Lamp": "adopted"}
+    assert rows(og, "main", "node:Lamp") == {"l1": {"id": "l1", "watts": 5, "title": "t"}}
+    assert "lead" in og.table(og.snapshot(), "node:Lamp").schema.names
+    put(og, "main", {"type": "Lamp", "data": {"id": "l2", "lead": "x"}})
+
+
+def test_a_type_takes_the_name_of_one_that_goes(og: Omnigraph) -> None:
+    evolve(og, "side", *DROPPED)
+    evolve(
+        og,
+        "side",
+        ("node Part {", 'node Bin @rename_from("Part") {'),
+        ("Part -> Part", "Bin -> Bin"),
+    )
+    put(og, "main", part("p1", stock=2))
+    result = merged(og)
+    assert PART not in og.snapshot().tables
+    assert column(og, "main", "stock", BIN) == {"p1": 2, "p2": 1, "p3": 1, "p4": 1}
+    assert result.is_schema_changed
+
+
+def test_a_new_type_takes_the_name_of_a_renamed_one(og: Omnigraph) -> None:
+    evolve(og, "side", *RENAMED)
+    evolve(og, "side", ("node Bin {", "node Part {\n  sku: String @key\n}\n\nnode Bin {"))
+    put(og, "side", part("new"))
+    put(og, "main", part("p1", stock=2))
+    result = merged(og)
+    assert dispositions(result) == {PART: "adopted"}
+    assert set(rows(og, "main", PART)) == {"new"}
+    assert column(og, "main", "stock", "node:Item") == {"p1": 2, "p2": 1, "p3": 1, "p4": 1}
+
+
+def test_a_picked_schema_of_another_line_of_history(og: Omnigraph) -> None:
+    evolve(og, "side", NOTED)
+    evolve(og, "side", GRADED)
+    graded = og.head_commit_id_for_branch("side")
+    evolve(og, "main", ("name: String?", "name: String?\n  colour: String?"))
+    (conflict,) = og.cherry_pick(graded, dry_run=True).conflicts
+    assert (conflict.table_key, str(conflict.kind)) == ("schema", "schema_conflict")

@@ -78,6 +78,18 @@ def test_what_was_declared_anew_continues_by_name_if_its_values_can() -> None:
     assert found.properties["node", "Part"] == {"size": "size"}
 
 
+def test_a_type_declared_anew_continues_if_its_rows_could_stay() -> None:
+    base = first("node Part { a: I32 @key } node Bin {} edge In: Part -> Bin edge Near: Bin -> Bin")
+    side = after(
+        base,
+        "node Bin {}",
+        "node Part { a: I32  b: I32 @key } node Bin {} edge Near: Bin -> Bin",
+        "node Part { a: I32  b: I32 @key } node Bin {} edge In: Bin -> Part edge Near: Bin -> Bin",
+    )
+    found = continuity(base, side)
+    assert (found.nodes, found.edges) == ({"Bin": "Bin"}, {"Near": "Near"})
+
+
 def test_branches_have_their_additions_by_name() -> None:
     base = first("node Part {}")
     ours = after(base, "node Part { width: I32? } node Bin { code: String }")
