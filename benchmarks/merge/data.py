@@ -19,7 +19,7 @@ SCHEMA: Final = """
 node Person {
   name: String @key
   age: I64?
-  email: String? @unique @index
+  email: String? @unique
   bio: String
   vector: Vector(64)
 }

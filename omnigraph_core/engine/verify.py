@@ -43,12 +43,13 @@ def verify(context: GraphContext, branch: str | None = None, *, is_deep: bool) -
         versions, part = read_branch(store, ref, is_deep=is_deep)
         seen += versions
         parts.append(part)
+    parts.append(check_logs(store, seen))
     if branch is None:
         tagged, part = read_tags(store)
         seen += tagged
         parts.append(part)
     tables, unfit = check_tables(store, seen, is_deep=is_deep)
-    parts += [check_logs(store, seen), tables]
+    parts.append(tables)
     if is_deep:
         parts.append(check_contents(store, _readable(seen, parts), unfit))
     if listed is not None:

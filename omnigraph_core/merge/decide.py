@@ -41,7 +41,7 @@ class Decision(IntEnum):
     DELETE_VS_UPDATE = 6
 
 
-CONFLICTS: Final[Mapping[Decision, MergeConflictKind]] = {
+CONFLICTS: Final[Mapping[int, MergeConflictKind]] = {
     Decision.DIVERGENT_INSERT: MergeConflictKind.DIVERGENT_INSERT,
     Decision.DIVERGENT_UPDATE: MergeConflictKind.DIVERGENT_UPDATE,
     Decision.DELETE_VS_UPDATE: MergeConflictKind.DELETE_VS_UPDATE,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from omnigraph_core.compare.view import RowView
-    from omnigraph_core.merge.rows import RowConflicts, RowMerge
+    from omnigraph_core.merge.rows import RowMerge
 
 MAX_SHOWN: Final = 1000
 """Conflicts that carry the values of their rows."""
@@ -41,15 +41,17 @@ def describe_conflicts(merge: RowMerge, *, most_shown: int = MAX_SHOWN) -> list[
     ours = _rows(merge.ours, found.ours[:shown])
     theirs = _rows(merge.theirs, found.theirs[:shown])
     properties = _properties(merge, shown)
+    is_gone = (found.ours == MISSING).tolist()
+    rows = zip(found.ids.to_pylist(), found.decisions.tolist(), strict=True)
     described = []
-    for place, (id, code) in enumerate(zip(found.ids.to_pylist(), found.decisions, strict=True)):
+    for place, (id, code) in enumerate(rows):
         names, has_rows = properties[place], place < shown
         described.append(
             MergeConflict(
                 table_key=merge.label,
                 row_id=id,
-                kind=CONFLICTS[Decision(code)],
-                message=_message(found, place, names),
+                kind=CONFLICTS[code],
+                message=_message(code, names, is_gone=is_gone[place]),
                 properties=names or (),
                 base=base[place] if has_rows else None,
                 ours=ours[place] if has_rows else None,
@@ -118,11 +120,14 @@ def _name(
         names[place] = tuple(name for name, mask in masks.items() if mask[number])
 
 
-def _message(found: RowConflicts, place: int, names: tuple[str, ...] | None) -> str:
+def _message(decision: int, names: tuple[str, ...] | None, *, is_gone: bool) -> str:
+    """
+    Args:
+        is_gone: the target has no such row.
+    """
     listed = ", ".join(f"`{name}`" for name in names or ())
-    decision = found.decisions[place]
     if decision == Decision.DELETE_VS_UPDATE:
-        if found.ours[place] == MISSING:
+        if is_gone:
             return "the target deleted the row, the source changed it"
         return "the target changed the row, the source deleted it"
     if decision == Decision.DIVERGENT_INSERT:

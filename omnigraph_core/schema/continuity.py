@@ -104,10 +104,8 @@ def _match_types(
     )
 
 
-# What was dropped and declared anew has a name in common, and rows only if these could stay.
-
-
 def _has_same_key(before: DocumentNode, after: DocumentNode) -> bool:
+    """Whether rows of a node that was declared anew could be the ones of before."""
     old, new = (
         [item.names for item in node.constraints if item.kind is ConstraintKind.KEY]
         for node in (before, after)
@@ -116,6 +114,7 @@ def _has_same_key(before: DocumentNode, after: DocumentNode) -> bool:
 
 
 def _has_same_ends(before: DocumentEdge, after: DocumentEdge, nodes: Mapping[str, str]) -> bool:
+    """Whether rows of an edge that was declared anew could be the ones of before."""
     ends = (before.from_type.name, before.to_type.name)
     return tuple(map(nodes.get, ends)) == (after.from_type.name, after.to_type.name)
 

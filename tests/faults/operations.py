@@ -1,13 +1,14 @@
 """Every operation that writes, what it passes on the way, and the graphs it is tried on.
 
 `points` is exactly what an operation passes: a test holds the list against a run. From the point
-`visible_from` on, what it does has happened, whatever becomes of the process that asked for it.
+`visible_from` on, what it does has happened, whatever becomes of the process that asked for it;
+one of two durable effects is half done from `halfway_from` on.
 """
 
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -27,8 +28,18 @@ from omnigraph_core.storage.staged import (
     stage_overwrite,
     stage_upsert,
 )
-from tests.faults import writes
-from tests.support.graphs import HOLDS, PART, append_pair, holds, new_graph, parts, publish
+from tests.faults import evolutions, merges, writes
+from tests.support.graphs import (
+    BIN,
+    HOLDS,
+    PART,
+    append,
+    append_pair,
+    holds,
+    new_graph,
+    parts,
+    publish,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -56,7 +67,8 @@ class Operation:
 
     A process is killed at every point it passes, and errors are raised at every one; at those in
     `survives` the operation succeeds all the same. If it is `repeatable`, then doing it again with
-    the same word does what is still to be done, and nothing twice.
+    the same word does what is still to be done, and nothing twice. Where it is `halfway`, that has
+    happened. Unless it leaves what no schema allows, the graph is sound afterwards.
     """
 
     name: str
@@ -66,12 +78,18 @@ class Operation:
     survives: tuple[str, ...] = ()
     graph: str = "plain"
     repeatable: bool = False
+    halfway: Operation | None = None
+    halfway_from: str | None = None
+    is_sound: bool = True
 
-    def is_done_at(self, point: str) -> bool:
-        """Whether a process that ends at the point has done it."""
-        if self.visible_from is None:
-            return False
-        return self.points.index(point) >= self.points.index(self.visible_from)
+    def done_at(self, point: str) -> Operation | None:
+        """What a process that ends at the point has done: this, half of it, or nothing."""
+        if self._is_past(point, self.visible_from):
+            return self
+        return self.halfway if self._is_past(point, self.halfway_from) else None
+
+    def _is_past(self, point: str, since: str | None) -> bool:
+        return since is not None and self.points.index(point) >= self.points.index(since)
 
 
 def perform(name: str, address: str, word: str) -> None:
@@ -179,8 +197,28 @@ def _row_write(name: str, run: Callable[[Omnigraph, str], object]) -> Operation:
 
 
 def _write(name: str, run: Callable[[Omnigraph, str], object], graph: str = "written") -> Operation:
-    points = _STAGE + _PUBLISH
+    return _repeatable(name, run, _STAGE + _PUBLISH, graph)
+
+
+def _repeatable(
+    name: str, run: Callable[[Omnigraph, str], object], points: tuple[str, ...], graph: str
+) -> Operation:
     return Operation(name, run, points, _LANDED, (_LANDED,), graph, repeatable=True)
+
+
+_MERGE_ROWS: Final = (*_STAGE, "merge.after_table", "merge.after_stage", *_PUBLISH)
+_FORWARD: Final = ("merge.after_stage", *_PUBLISH)
+_COMPACT: Final = ("compact.after_rewrite", "compact.after_record")
+_SCHEMA: Final = (
+    "schema.after_lock",
+    *_STAGE,
+    "schema.after_table",
+    "schema.after_stage",
+    *_PUBLISH,
+    "schema.after_publish",
+)
+_PURGE: Final = (*_LOG, "cleanup.after_intent", "cleanup.after_trim", "cleanup.after_table")
+_DELETE_MERGED: Final = ("merge.after_publish", *_DELETE_BRANCH, *_LOG)
 
 
 OPERATIONS: Final = (
@@ -188,27 +226,15 @@ OPERATIONS: Final = (
     _row_write("upsert", _upsert),
     _row_write("delete", _delete),
     _row_write("overwrite", _overwrite),
-    _row_write("add column", _add_column),
-    Operation(
-        "schema apply",
-        _apply_schema,
-        (
-            "schema.after_lock",
-            *_STAGE,
-            "schema.after_table",
-            "schema.after_stage",
-            *_PUBLISH,
-            "schema.after_publish",
-        ),
-        _LANDED,
-        (_LANDED,),
-    ),
+    replace(_row_write("add column", _add_column), is_sound=False),
+    Operation("schema apply", _apply_schema, _SCHEMA, _LANDED, (_LANDED,)),
     Operation(
         "compaction",
         _optimize,
-        (*_STAGE, "compact.after_rewrite", "index.after_build", *_PUBLISH),
+        (*_STAGE, *_COMPACT, "index.after_build", *_PUBLISH, "log.after_fold"),
         _LANDED,
-        (_LANDED,),
+        (_LANDED, "log.after_fold"),
+        graph="long logs",
     ),
     Operation(
         "index",
@@ -244,12 +270,59 @@ OPERATIONS: Final = (
     _write("mutate, update", writes.update),
     _write("mutate, delete", writes.delete),
     _write("backfill", writes.backfill, graph="pending"),
+    _repeatable("merge", merges.merge, _MERGE_ROWS, "diverged"),
+    replace(
+        _repeatable("merge of schemas", merges.merge, _LOG + _MERGE_ROWS, "evolved apart"),
+        survives=(_LANDED, *_LOG),
+    ),
+    _repeatable("cherry-pick", merges.cherry_pick, _MERGE_ROWS, "diverged"),
+    _repeatable("revert", merges.revert, _MERGE_ROWS, "diverged"),
+    _repeatable("reset", merges.reset, _PUBLISH, "diverged"),
+    Operation(
+        "merge that deletes",
+        merges.merge_and_delete,
+        _FORWARD + _DELETE_MERGED,
+        "branch.after_delete",
+        (_LANDED, *_DELETE_MERGED),
+        graph="behind",
+        repeatable=True,
+        halfway=_repeatable("merge behind", merges.merge_behind, _FORWARD, "behind"),
+        halfway_from=_LANDED,
+    ),
+    Operation(
+        "run publish",
+        merges.publish_run,
+        (*_FORWARD, "run.after_merge", "run.after_end", *_DELETE_BRANCH, *_LOG),
+        "run.after_end",
+        (_LANDED, *_DELETE_BRANCH, *_LOG),
+        graph="running",
+        repeatable=True,
+        halfway=_repeatable("run merge", merges.merge_run, _FORWARD, "running"),
+        halfway_from=_LANDED,
+    ),
+    _repeatable("schema steps", evolutions.take_steps, _SCHEMA, "evolving"),
+    _repeatable(
+        "soft drop",
+        evolutions.drop_softly,
+        tuple(point for point in _SCHEMA if point != "schema.after_table"),
+        "evolving",
+    ),
+    replace(
+        _repeatable(
+            "hard drop",
+            evolutions.drop_for_good,
+            (*_COMPACT, *(point for point in _SCHEMA if point != "schema.after_table"), *_PURGE),
+            "evolving",
+        ),
+        survives=(_LANDED, *_PURGE),
+    ),
 )
 BY_NAME: Final = {operation.name: operation for operation in OPERATIONS}
 
 
 def make_plain(og: Omnigraph) -> None:
     """Some rows in a fragment each, branches to delete, a tag, a run, commits not in the log."""
+    append(og, BIN, ["bin"])
     for id in SOME:
         append_pair(og, [id])
     og.tag_create("kept")
@@ -260,11 +333,21 @@ def make_plain(og: Omnigraph) -> None:
 
 def make_one_fragment(og: Omnigraph) -> None:
     """Nothing to compact, everything to index."""
+    append(og, BIN, ["bin"])
     append_pair(og, SOME)
+
+
+def make_long_logs(og: Omnigraph) -> None:
+    """The log of commits is in more files than need be, and so are the tables."""
+    append(og, BIN, ["bin"])
+    for id in (*SOME, "a4", "a5", "a6"):
+        append_pair(og, [id])
+        og.list_commits()
 
 
 def make_before_a_flush(og: Omnigraph) -> None:
     """The next commit on main is the one that appends to the commit log."""
+    append(og, BIN, ["bin"])
     append_pair(og, SOME)
     while (snapshot := og.snapshot()).manifest_version < LOG_FLUSH_INTERVAL.value - 1:
         publish(og, snapshot, {PART: og.table(snapshot, PART)}, TableOperation.INDEX)
@@ -292,8 +375,14 @@ GRAPHS: Final[Mapping[str, Callable[[str], None]]] = {
     "worn": lambda address: make_worn(new_graph(address)),
     "plain": lambda address: make_plain(new_graph(address)),
     "one fragment": lambda address: make_one_fragment(new_graph(address)),
+    "long logs": lambda address: make_long_logs(new_graph(address)),
     "before a flush": lambda address: make_before_a_flush(new_graph(address)),
     "written": writes.make_written,
     "pending": writes.make_pending,
+    "diverged": merges.make_diverged,
+    "behind": merges.make_behind,
+    "evolved apart": merges.make_evolved_apart,
+    "running": merges.make_running,
+    "evolving": evolutions.make_evolving,
 }
 """Each makes a graph at an address."""

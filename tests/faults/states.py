@@ -40,6 +40,7 @@ def _branch(og: Omnigraph, name: str) -> dict[str, Any]:
         assert entry.row_count == len(rows[key]), f"{key} on {name}"
     return {
         "version": snapshot.manifest_version,
+        "schema": snapshot.schema.source,
         "rows": rows,
         "tables": {
             key: (entry.table_version, str(entry.operation), entry.fragment_count)
@@ -64,13 +65,22 @@ def _without_made_up_id(row: dict[str, Any]) -> dict[str, Any]:
     return {**row, "id": "made up"} if is_ulid(row["id"]) else row
 
 
-def _commits(og: Omnigraph, name: str) -> list[tuple[str | None, int, str]]:
+def _commits(og: Omnigraph, name: str) -> list[tuple[Any, ...]]:
     commits = og.list_commits(name)
     for child, parent in pairwise(commits):
         assert child.parent_commit_id == parent.graph_commit_id
     assert commits[0].graph_commit_id == og.head_commit_id_for_branch(name)
     assert commits[-1].parent_commit_id is None
-    return [(item.manifest_branch, item.manifest_version, item.operation) for item in commits]
+    return [
+        (
+            item.manifest_branch,
+            item.manifest_version,
+            item.operation,
+            item.actor_id,
+            item.merged_parent_commit_id is not None,
+        )
+        for item in commits
+    ]
 
 
 def _check_log(address: str) -> None:

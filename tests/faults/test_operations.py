@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -15,10 +14,10 @@ from omnigraph_core.ids import new_ulid
 from omnigraph_core.manifest.image import TableOperation
 from omnigraph_core.manifest.requirements import requirements_of
 from omnigraph_core.storage.staged import stage_append
-from tests.faults.operations import OPERATIONS, SOME, Operation
+from tests.faults.crashes import crash_at
+from tests.faults.operations import OPERATIONS, SOME, Operation, perform
 from tests.faults.states import check_actors, state_of
 from tests.support.graphs import BIN, PART, ids, parts, publish, update
-from tests.support.processes import spawn
 
 if TYPE_CHECKING:
     from tests.faults.conftest import Copies
@@ -45,14 +44,7 @@ def test_the_points_an_operation_passes(
 @pytest.mark.parametrize(("operation", "point"), PASSED)
 def test_a_killed_process(operation: Operation, point: str, copies: Copies) -> None:
     address = copies.of(operation.graph)
-    worker = spawn(
-        "tests.faults.operations:perform",
-        operation.name,
-        address,
-        "first",
-        env={"OMNIGRAPH_FAILPOINTS": f"{point}=crash"},
-    )
-    assert worker.wait().returncode == -signal.SIGKILL
+    crash_at(point, perform, operation.name, address, "first")
     check_all_or_nothing(operation, point, address, copies)
 
 
@@ -71,8 +63,9 @@ def test_an_error(operation: Operation, point: str, copies: Copies) -> None:
 
 def check_all_or_nothing(operation: Operation, point: str, address: str, copies: Copies) -> None:
     """The state is the old or the new one, the one the point says, and the next write works."""
-    words = ["first"] if operation.is_done_at(point) else []
-    assert state_of(address) == copies.state_after(operation, *words)
+    done = operation.done_at(point)
+    words = [] if done is None else ["first"]
+    assert state_of(address) == copies.state_after(done or operation, *words)
     if operation.repeatable:
         operation.run(Omnigraph.open(address), "first")
         words = ["first"]
@@ -81,6 +74,8 @@ def check_all_or_nothing(operation: Operation, point: str, address: str, copies:
     assert state_of(address) == copies.state_after(operation, *words, "second")
     record_another_commit(Omnigraph.open(address))
     check_actors(address)
+    if operation.is_sound:
+        Omnigraph.open(address).verify(is_deep=True).require_sound()
 
 
 def record_another_commit(og: Omnigraph) -> None:

@@ -12,6 +12,13 @@ from omnigraph_core.history.snapshots import ReadTarget
 from tests.support.examples import examples
 from tests.support.merge_checks import without_empty
 from tests.support.merge_worlds import SCHEMA, World, as_row, graph_of
+from tests.support.schema_worlds import (
+    LATER_VALUES,
+    REFORMS,
+    SHELF_TO_RACK,
+    schema_text,
+    seen_after,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -52,6 +59,24 @@ def replay(changes: Iterable[EntityChange], start: Graph) -> Graph:
         if after is not None:
             rows[change.id] = after
     return without_empty(graph)
+
+
+def across(changes: Iterable[EntityChange], start: Graph, names: list[str]) -> Graph:
+    """What a graph becomes when the schema changes besides: rows that only follow it are not told.
+
+    Before, a row is in the columns of its own schema, and in a table of its own name.
+    """
+    seen = {key: dict(rows) for key, rows in seen_after(start, names).items()}
+    old_keys = {new: old for old, new in SHELF_TO_RACK.items()} if "rename type" in names else {}
+    for change in changes:
+        key, id = change.table_key, change.id
+        assert row_of(change.before) == start.get(old_keys.get(key, key), {}).get(id)
+        rows = seen.setdefault(key, {})
+        before, after = rows.pop(id, None), row_of(change.after)
+        assert before != after
+        if after is not None:
+            rows[id] = after
+    return without_empty(seen)
 
 
 def row_of(values: Mapping[str, Any] | None) -> Row | None:
@@ -153,3 +178,20 @@ def test_the_feed_from_genesis_gives_the_head(tmp_path: Path, seed: int) -> None
             cursor, is_caught_up = page.cursor, page.is_caught_up
         assert graph == without_empty(graph_of(og, branch))
         assert og.poll(cursor, branch=branch).blocks == ()
+
+
+@pytest.mark.parametrize("seed", range(80, 80 + examples(5)))
+def test_rows_that_only_follow_the_schema_are_not_told(tmp_path: Path, seed: int) -> None:
+    made = World(Omnigraph.init(str(tmp_path / "graph"), SCHEMA), seed)
+    made.fill("main")
+    start = graph_of(made.og)
+    made.og.branch_create("other")
+    made.edit("other", 1)
+    names = [name for name in REFORMS if made.random.random() < 0.5 and name != "tighten range"]
+    made.og.schema_apply(schema_text(names), branch="other", allow_data_loss=True)
+    steps = made.og.diff_between("main", "other")
+    assert bool(steps.stats.schema_steps) == bool(names)
+    for _ in range(3):
+        changes = made.og.diff_between("main", "other").changes
+        assert across(changes, start, names) == without_empty(graph_of(made.og, "other"))
+        made.retouch("other", LATER_VALUES)

@@ -23,9 +23,11 @@ from tests.support.schema_worlds import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from omnigraph_core.schema.catalog import Catalog
+    from tests.support.merge_oracle import Found, Graph
 
 RULES = [
     Rules(strategy, side) for strategy in ("row", "property") for side in (None, "ours", "theirs")
@@ -52,6 +54,22 @@ def diverge(made: World, branch: str, names: list[str]) -> None:
         made.optimize(branch)
 
 
+def lost_notes(
+    done: dict[str, list[str]], base: Graph, ours: Graph, theirs: Graph
+) -> Iterator[Found]:
+    """Values written to the property that the other side has dropped."""
+    before = base.get("node:Part", {})
+    for side, graph, other in (("ours", ours, "theirs"), ("theirs", theirs, "ours")):
+        if "drop" in done[other] and "drop" not in done[side]:
+            written = (
+                row["_row_note"] != before.get(id, {}).get("_row_note", "null")
+                for id, row in graph.get("node:Part", {}).items()
+                if row["_row_note"] != "null"
+            )
+            if any(written):
+                yield "node:Part", None, "schema_conflict"
+
+
 def shape(catalog: Catalog) -> dict[str, dict[str, str]]:
     types = (*catalog.nodes.values(), *catalog.edges.values())
     return {
@@ -66,8 +84,8 @@ def test_branches_with_schemas_of_their_own(tmp_path: Path, seed: int) -> None:
     made.fill("main")
     wanted: dict[str, list[str]] = {"ours": [], "theirs": []}
     for name in REFORMS:
-        sides = made.random.choice([(), ("ours",), ("theirs",), ("ours", "theirs")])
-        for side in sides:
+        ways = [("ours",), ("theirs",), ("ours", "theirs"), *[()] * (4 if name == "drop" else 1)]
+        for side in made.random.choice(ways):
             wanted[side].append(name)
     for side, names in wanted.items():
         diverge(made, side, names)
@@ -79,6 +97,7 @@ def test_branches_with_schemas_of_their_own(tmp_path: Path, seed: int) -> None:
         ours=partial(seen_after, names=[name for name in union if name not in ours]),
         theirs=partial(seen_after, names=[name for name in union if name not in theirs]),
         keys=SHELF_TO_RACK if "rename type" in union else {},
+        lost=partial(lost_notes, wanted),
     )
     for number, rules in enumerate(RULES):
         copy = f"ours-{number}"

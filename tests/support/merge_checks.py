@@ -39,6 +39,8 @@ class Lens:
     theirs: Callable[[Graph], Graph] = lambda graph: graph
     keys: Mapping[str, str] = field(default_factory=dict)
     """Table keys of the target that are others in the merged schema."""
+    lost: Callable[[Graph, Graph, Graph], Iterable[Found]] = lambda *_: ()
+    """Conflicts about values that the merged schema has no place for: of base, ours, theirs."""
 
 
 def check_merge(
@@ -46,16 +48,19 @@ def check_merge(
 ) -> Merged:
     """Merge a branch into another, as far as that is possible, and compare every step."""
     lens = lens or Lens()
-    head, before = og.head_commit_id_for_branch(target), graph_of(og, target)
-    ours, theirs = lens.ours(before), lens.theirs(graph_of(og, source))
+    head = og.head_commit_id_for_branch(target)
+    before, incoming = graph_of(og, target), graph_of(og, source)
+    ours, theirs = lens.ours(before), lens.theirs(incoming)
     tried = og.branch_merge(source, into=target, dry_run=True, **_options(rules))
     assert tried.commit is None
     places = [(item.table_key, item.row_id or "") for item in tried.conflicts]
     assert places == sorted(places)
     assert tried.outcome is expected_outcome(og, source, target)
     assert tried.base_commit_id in best_bases(og, source, target)
-    base = lens.base(graph_of(og, ReadTarget(snapshot_id=tried.base_commit_id)))
+    parted = graph_of(og, ReadTarget(snapshot_id=tried.base_commit_id))
+    base = lens.base(parted)
     expected = merge(base, ours, theirs, lens.catalog, rules)
+    expected.violations.update(lens.lost(parted, before, incoming))
     conflicts = [
         replace(item, table_key=lens.keys.get(item.table_key, item.table_key))
         for item in tried.conflicts

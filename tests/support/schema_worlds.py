@@ -106,9 +106,10 @@ LATER_VALUES: dict[str, tuple[object, ...]] = {
     "color": ("red", "blue", ""),
     "weight": (None, 0.5, -0.0),
     "level": (None, 5, 6),
+    "length": (None, 1.0, 100.0),
     "grade of edge:Fits": (None, 2**40, 7, 8),
 }
-"""What properties that were not there before can be set to."""
+"""What properties can be set to that are new, or have other rules."""
 
 
 def schema_text(names: Iterable[str]) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from omnigraph_core.engine.verifying.model import Code, Finding, Part, error, unreadable
+from omnigraph_core.engine.verifying.model import Code, Finding, Part, Severity, error, unreadable
 from omnigraph_core.errors import StorageError
 from omnigraph_core.history.log import CommitLog
 from omnigraph_core.history.runs import RunRegistry
@@ -16,7 +16,7 @@ from omnigraph_core.storage.image import list_versions
 from omnigraph_core.storage.log import open_log, read
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from omnigraph_core.engine.verifying.catalogs import Seen
     from omnigraph_core.manifest.image import GraphCommit
@@ -26,7 +26,7 @@ _ANEW = "remove the directory: it is made again from the catalogs"
 
 
 def check_logs(store: Store, seen: Sequence[Seen]) -> Part:
-    """Compare the log of commits with these catalog versions, and read the others."""
+    """Compare the log of commits with these versions of branches, and read the others."""
     findings: list[Finding] = []
     try:
         log = CommitLog(store)
@@ -48,7 +48,7 @@ def check_logs(store: Store, seen: Sequence[Seen]) -> Part:
 
 
 def _check_commits(
-    store: Store, seen: Sequence[Seen], known: dict[str, GraphCommit]
+    store: Store, seen: Sequence[Seen], known: Mapping[str, GraphCommit]
 ) -> Iterator[Finding]:
     by_version = {(item.incarnation, item.manifest_version): item for item in known.values()}
     newest: dict[str, int] = {}
@@ -57,33 +57,44 @@ def _check_commits(
     told: set[str] = set()
     for item in seen:
         for commit in item.snapshot.image.commits:
-            id = commit.graph_commit_id
-            problem = _compared(commit, known.get(id), by_version, newest)
-            if problem is not None and id not in told:
-                told.add(id)
-                yield error(Code.LOG_DISAGREES, item.place, problem, _ANEW)
+            if commit.graph_commit_id in told:
+                continue
+            found = _compared(commit, item, known, by_version, newest)
+            if found is not None:
+                told.add(commit.graph_commit_id)
+                yield found
         if item.is_head:
             yield from _check_lost(store, item, newest)
 
 
 def _compared(
     commit: GraphCommit,
-    recorded: GraphCommit | None,
-    by_version: dict[tuple[str, int], GraphCommit],
-    newest: dict[str, int],
-) -> str | None:
+    seen: Seen,
+    known: Mapping[str, GraphCommit],
+    by_version: Mapping[tuple[str, int], GraphCommit],
+    newest: Mapping[str, int],
+) -> Finding | None:
     id, version = commit.graph_commit_id, commit.manifest_version
+    recorded = known.get(id)
+    if recorded == commit:
+        return None
     if recorded is not None:
-        return None if recorded == commit else f"the log has another commit {id} than the catalog"
+        problem = f"the log has another commit {id} than the catalog"
+        return error(Code.LOG_DISAGREES, seen.place, problem, _ANEW)
     other = by_version.get((commit.incarnation, version))
     if other is not None:
-        return f"version {version} is {id}, the log has {other.graph_commit_id}"
-    if newest.get(commit.incarnation, 0) > version:
-        return f"the log lacks commit {id}, and has later ones"
-    return None
+        problem = f"version {version} is {id}, the log has {other.graph_commit_id}"
+        return error(Code.LOG_DISAGREES, seen.place, problem, _ANEW)
+    if newest.get(commit.incarnation, 0) <= version:
+        return None  # still to be recorded
+    # A log made again cannot know what was trimmed between old versions that tags or forks keep.
+    is_recent = seen.is_head and commit.incarnation == seen.ref.incarnation
+    severity = Severity.ERROR if is_recent else Severity.WARNING
+    problem = f"the log lacks commit {id}, and has later ones"
+    return Finding(severity, Code.LOG_DISAGREES, seen.place, problem, _ANEW)
 
 
-def _check_lost(store: Store, head: Seen, newest: dict[str, int]) -> Iterator[Finding]:
+def _check_lost(store: Store, head: Seen, newest: Mapping[str, int]) -> Iterator[Finding]:
     recorded = newest.get(head.ref.incarnation, 0)
     if recorded <= head.snapshot.manifest_version:
         return

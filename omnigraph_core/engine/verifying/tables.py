@@ -56,7 +56,7 @@ _UNFIT: Final = (
     Code.FILE_SIZE,
     Code.INDEX_DAMAGED,
 )
-"""What keeps the rows of a table from being checked: reading them would only say it again."""
+"""What keeps the rows of a table from being checked: reading them would fail or mislead."""
 
 
 @dataclass(frozen=True, slots=True)

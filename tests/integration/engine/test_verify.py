@@ -12,6 +12,7 @@ import lance
 import pyarrow as pa
 import pytest
 
+from omnigraph_core.constants import RECENT_COMMITS
 from omnigraph_core.engine import verify as verifying
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.engine.verifying.model import Code, Severity
@@ -32,6 +33,7 @@ from tests.support.graphs import (
     new_graph,
     parts,
     publish,
+    touch,
 )
 
 if TYPE_CHECKING:
@@ -286,6 +288,20 @@ def test_a_log_that_says_something_else(og: Omnigraph, root: Path) -> None:
     assert errors(og) == [Code.LOG_DISAGREES]
     shutil.rmtree(log)
     assert errors(og) == [], "it is made again from the catalogs"
+
+
+def test_a_log_made_again_may_lack_what_was_cleaned_up(og: Omnigraph, root: Path) -> None:
+    og.tag_create("v1")
+    og.branch_delete("review")
+    for _ in range(RECENT_COMMITS.value + 2):
+        touch(og)
+    clean_up(og, keep=1)
+    shutil.rmtree(root / "_graph_commits.lance")
+    shutil.rmtree(root / "_graph_commit_actors.lance", ignore_errors=True)
+    again = Omnigraph.open(og.uri)
+    again.list_commits()
+    report = again.verify(is_deep=True).require_sound()
+    assert {item.code for item in report.findings} <= {Code.LOG_DISAGREES, Code.GARBAGE}
 
 
 @pytest.mark.parametrize("name", ["_graph_commits.lance", "_graph_commit_actors.lance"])

@@ -93,7 +93,7 @@ def test_commits_taken_back_and_repeated(og: Omnigraph) -> None:
     picked = put(og, "f", branch="review")
     og.cherry_pick(picked.graph_commit_id)
     og.revert(first.graph_commit_id)
-    og.branch_reset("review", "main", confirm=True)
+    og.branch_reset("review", ReadTarget(branch="main"), confirm=True)
     check(og)
 
 

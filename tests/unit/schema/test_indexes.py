@@ -27,6 +27,8 @@ def declared(text: str) -> tuple[IndexSpec, ...]:
         ("a: String @index", IndexKind.INVERTED),
         ("a: String @key", IndexKind.INVERTED),
         ("a: Vector(3) @index", IndexKind.VECTOR),
+        ("a: String? @unique", IndexKind.BTREE),
+        ("a: I32 @unique @index", IndexKind.BTREE),
         ("a: String @index(a)", IndexKind.INVERTED),
         ("a: [String] @index(a)", IndexKind.LABEL_LIST),
         ("a: [DateTime]? @index(a)", IndexKind.LABEL_LIST),
@@ -41,7 +43,7 @@ def test_one_column(property: str, kind: IndexKind) -> None:
     [
         "a: String b: I32 @index(a, b)",
         "a: String b: I32 @key(a, b)",
-        "a: String @unique",
+        "a: String b: I32 @unique(a, b)",
         "a: Blob?",
     ],
 )
@@ -51,6 +53,16 @@ def test_groups_that_no_index_serves(body: str) -> None:
 
 def test_a_column_declared_twice_is_indexed_once() -> None:
     assert len(declared("node A { a: I32 @key @index @index(a) }")) == 1
+
+
+def test_a_unique_text_is_indexed_for_search_and_to_be_looked_up() -> None:
+    specs = declared("node A { a: String @unique @index }")
+    assert [spec.kind for spec in specs] == [IndexKind.INVERTED, IndexKind.BTREE]
+
+
+def test_a_unique_end_of_an_edge_has_its_index_anyway() -> None:
+    catalog = compile_schema("node A {} edge B: A -> A { @unique(src) }")
+    assert len(physical_indexes(catalog.edges["B"])) == 3
 
 
 def test_edges_index_their_id_their_ends_and_what_is_declared() -> None:
