@@ -205,7 +205,8 @@ def index_requests(snapshot: Snapshot) -> dict[str, tuple[IndexRequest, ...]]:
 
 
 def _is_inherited(entry: TableEntry, branch: str) -> bool:
-    return (entry.branch or MAIN) != branch
+    # What main has taken over from a branch is nobody else's to look after.
+    return branch != MAIN and (entry.branch or MAIN) != branch
 
 
 def _reports(

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph_core.evolve.portions import count_passes, in_pass, iter_rows
+from omnigraph_core.evolve.portions import count_passes, iter_pass
 from omnigraph_core.violations import Rule, Violation
 from omnigraph_core.write.findings import shortened
 from omnigraph_core.write.tuples import positions
@@ -48,8 +48,8 @@ def check_degrees(
         if limits.maximum is not None:
             report.add(starts, degrees, degrees > limits.maximum)
         if limits.minimum and sources is not None:
-            for rows in iter_rows(sources, ("id",)):
-                ids = in_pass(rows, ("id",), number, passes).column("id").combine_chunks()
+            for rows in iter_pass(sources, ("id",), ("id",), number, passes):
+                ids = rows.column("id").combine_chunks()
                 places = positions(ids, starts)
                 # A place of -1 looks up the last one, so it is taken out.
                 found = np.append(degrees, 0)[places]
@@ -59,8 +59,9 @@ def check_degrees(
 def _degrees(edges: RowView | None, number: int, passes: int) -> tuple[pa.Array, np.ndarray]:
     """The sources of a pass and how many edges each has."""
     counted = _NONE
-    for rows in iter_rows(edges, ("src",)) if edges is not None else ():
-        counts = pc.value_counts(in_pass(rows, ("src",), number, passes).column("src"))
+    rows_of_pass = () if edges is None else iter_pass(edges, ("src",), ("src",), number, passes)
+    for rows in rows_of_pass:
+        counts = pc.value_counts(rows.column("src"))
         here = pa.table({"src": counts.field("values"), "edges": counts.field("counts")})
         joined = pa.concat_tables([counted, here]).group_by("src").aggregate([("edges", "sum")])
         counted = joined.select(["src", "edges_sum"]).rename_columns(["src", "edges"])

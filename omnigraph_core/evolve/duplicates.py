@@ -6,12 +6,12 @@ in memory, never all rows that share one.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from omnigraph_core.evolve.portions import count_passes, in_pass, iter_rows
+from omnigraph_core.evolve.portions import count_passes, iter_pass
 from omnigraph_core.violations import Rule, Violation
 from omnigraph_core.write.findings import shortened, shown
 from omnigraph_core.write.tuples import TupleCodes, comparable, earlier_rows
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from omnigraph_core.compare.view import RowView
     from omnigraph_core.violations import Violations
 
-_JOINED_ROWS: Final = 1_048_576
-"""Rows that are read before they are compared with the tuples known."""
-
 
 def check_group(view: RowView, group: Sequence[str], cause: str, violations: Violations) -> None:
     """Report every row whose values in a unique group an earlier row has.
@@ -33,11 +30,11 @@ def check_group(view: RowView, group: Sequence[str], cause: str, violations: Vio
         cause: what messages begin with.
     """
     passes = count_passes(view.table.count_rows())
+    columns = tuple(dict.fromkeys(("id", *group)))
     for number in range(passes):
         known = _Known(view, tuple(group), cause, violations)
-        for rows in iter_rows(view, tuple(dict.fromkeys(("id", *group)))):
-            known.add(in_pass(rows, group, number, passes))
-        known.compare()
+        for rows in iter_pass(view, columns, group, number, passes):
+            known.add(rows)
 
 
 class _Known:
@@ -50,26 +47,19 @@ class _Known:
         self._type_name = str(view.type.name)
         self._cause = cause
         self._violations = violations
-        self._rows: list[pa.Table] = []
-        self._waiting = 0
+        self._rows: pa.Table | None = None
 
     def add(self, rows: pa.Table) -> None:
-        self._rows.append(rows)
-        self._waiting += rows.num_rows
-        if self._waiting >= _JOINED_ROWS:
-            self.compare()
-
-    def compare(self) -> None:
-        """Report those of the waiting rows that come too late; the others are known from now on."""
-        rows = pa.concat_tables(self._rows)
-        self._waiting = 0
+        """Report those of the rows that come too late; the others are known from now on."""
+        if self._rows is not None:
+            rows = pa.concat_tables([self._rows, rows])
         tuples = TupleCodes([comparable(rows.column(name)) for name in self._group])
         earlier = earlier_rows(tuples.codes, tuples.count)
         is_late = earlier >= 0
         if is_late.any():
             self._report(rows, np.flatnonzero(is_late), earlier)
             rows = rows.filter(pa.array(~is_late))
-        self._rows = [rows]
+        self._rows = rows
 
     def _report(self, rows: pa.Table, late: np.ndarray, earlier: np.ndarray) -> None:
         listed = late[: self._violations.room].tolist()

@@ -15,9 +15,8 @@ from omnigraph_core.exec.catalogs import accepted_catalog
 from omnigraph_core.ids import edge_table_key, node_table_key
 from omnigraph_core.manifest.image import AcceptedSchema
 from omnigraph_core.schema.build import compile_schema
-from omnigraph_core.schema.continuity import continuity
+from omnigraph_core.schema.continuity import continuity, next_document
 from omnigraph_core.schema.document import (
-    build_document,
     catalog_from_document,
     document_from_json,
     render_document,
@@ -122,7 +121,7 @@ def _desired(
         given = document_from_json(json.loads(desired.document))
         return desired, given, catalog_from_document(given)
     compiled = compile_schema(desired)
-    new = build_document(compiled, accepted=old)
+    new = next_document(compiled, old)
     return AcceptedSchema(desired, render_document(new), schema_hash(new)), new, compiled
 
 

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
     from omnigraph_core.compare.view import RowView
 
+_JOINED_ROWS: Final = 1_048_576
+"""Rows that are looked at together."""
+
 _MIXER: Final = np.uint64(0x9E3779B97F4A7C15)
 _HALF: Final = np.uint64(32)
 
@@ -43,6 +46,24 @@ def iter_rows(view: RowView, columns: Sequence[str]) -> Iterator[pa.Table]:
 def count_passes(rows: int) -> int:
     """How many passes it takes so that each has about as many rows as fit in memory."""
     return max(1, -(-rows // COMPARE_ROWS.value))
+
+
+def iter_pass(
+    view: RowView, columns: Sequence[str], by: Sequence[str], number: int, passes: int
+) -> Iterator[pa.Table]:
+    """The rows of one pass, many together: what is done with them costs more than reading them.
+
+    Args:
+        by: the columns whose values say which pass a row belongs to.
+    """
+    waiting: list[pa.Table] = []
+    for rows in iter_rows(view, columns):
+        waiting.append(in_pass(rows, by, number, passes))
+        if sum(part.num_rows for part in waiting) >= _JOINED_ROWS:
+            yield pa.concat_tables(waiting)
+            waiting = []
+    if waiting:
+        yield pa.concat_tables(waiting)
 
 
 def in_pass(rows: pa.Table, columns: Sequence[str], number: int, passes: int) -> pa.Table:

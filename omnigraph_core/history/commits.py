@@ -22,7 +22,7 @@ from omnigraph_core.manifest.layout import branch_manifest_path
 from omnigraph_core.manifest.retry import Turns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from omnigraph_core.history.refs import ForkPoint
     from omnigraph_core.manifest.catalog import CatalogState
@@ -47,10 +47,21 @@ class CommitGraph:
     def of_branch(self, ref: BranchRef, state: CatalogState) -> dict[str, GraphCommit]:
         """Every commit known that a branch contains, and maybe others, by id."""
         missing = self._missing_of_lineage(ref, state)
-        with contextlib.suppress(StorageError, ConflictError):
-            self.log.record(missing)  # who may only read still gets the answer
+        self._try_record(missing)
         found = (*self.log.commits(), *missing, *state.snapshot.image.commits)
-        return {commit.graph_commit_id: commit for commit in found}
+        known = {commit.graph_commit_id: commit for commit in found}
+        merged = {commit.merged_parent_commit_id for commit in found}
+        if merged <= {None, *known}:
+            return known
+        # Of a branch whose commits nobody could record when it was merged. Without them a later
+        # merge would take an older commit for the newest in common, and merge the same again.
+        missing = tuple(self._iter_unrecorded())
+        self._try_record(missing)
+        return known | {commit.graph_commit_id: commit for commit in missing}
+
+    def _try_record(self, commits: Sequence[GraphCommit]) -> None:
+        with contextlib.suppress(StorageError, ConflictError):
+            self.log.record(commits)  # who may only read still gets the answer
 
     def lineage(self, ref: BranchRef, state: CatalogState) -> Iterator[GraphCommit]:
         """A branch's commits along first parents, newest first."""
@@ -88,20 +99,23 @@ class CommitGraph:
         if found is not None or is_complete:
             return found
         missing = self.missing(ref, state)
-        with contextlib.suppress(StorageError, ConflictError):
-            self.log.record(missing)  # who may not append still gets the answer
+        self._try_record(missing)
         # The log once more: others may have recorded what was missing a moment ago.
         recorded, _ = self.log.find_keyed(ref.incarnation, idempotency_key, up_to=older)
         return recorded or find_keyed(missing, ref.incarnation, idempotency_key)
 
     def _find_unrecorded(self, commit_id: str) -> GraphCommit | None:
+        commits = self._iter_unrecorded()
+        return next((item for item in commits if item.graph_commit_id == commit_id), None)
+
+    def _iter_unrecorded(self) -> Iterator[GraphCommit]:
+        """What the log lacks of any branch, deleted ones included."""
         # Branches before marks: one deleted in between is in both, never in none.
         live = (refs.MAIN_REF, *refs.list_branch_refs(self.store))
         gone = tuple(mark.ref for mark in refs.list_deleted(self.store))
         with ThreadPoolExecutor(_READERS) as pool:
-            found = pool.map(self._unrecorded, (*live, *gone))
-            commits = (commit for group in found for commit in group)
-            return next((item for item in commits if item.graph_commit_id == commit_id), None)
+            for group in pool.map(self._unrecorded, (*live, *gone)):
+                yield from group
 
     def _unrecorded(self, ref: BranchRef) -> tuple[GraphCommit, ...]:
         try:

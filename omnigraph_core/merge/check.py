@@ -18,7 +18,7 @@ from omnigraph_core.compare.view import RowView
 from omnigraph_core.evolve.validate import check_tightened
 from omnigraph_core.exec.catalogs import accepted_catalog
 from omnigraph_core.merge.groups import TableSides, tables_to_check
-from omnigraph_core.merge.model import TableDisposition
+from omnigraph_core.merge.model import MergeConflict, MergeConflictKind, TableDisposition
 from omnigraph_core.merge.sides import document_of, types_by_key
 from omnigraph_core.merge.view import MergedView
 from omnigraph_core.merge.violations import (
@@ -28,7 +28,7 @@ from omnigraph_core.merge.violations import (
     check_together,
     to_conflicts,
 )
-from omnigraph_core.schema.migrate import plan_migration
+from omnigraph_core.schema.relabel import plan_continued
 from omnigraph_core.storage.lookup import ADDRESS
 from omnigraph_core.violations import UNBOUNDED, Violations
 
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from omnigraph_core.manifest.image import AcceptedSchema
-    from omnigraph_core.merge.model import MergeConflict
     from omnigraph_core.merge.rows import RowMerge
     from omnigraph_core.merge.violations import Brought
     from omnigraph_core.merge.work import Sides, TableWork
+    from omnigraph_core.schema.migrate import MigrationPlan
     from omnigraph_core.storage.version_rows import OwnRows
 
 
@@ -65,7 +65,7 @@ def check_result(
     labels = {key: work.case.label for key, work in check.works.items()}
     catalog = accepted_catalog(schema)
     conflicts = to_conflicts(found.listed, catalog, labels, undecided)
-    return conflicts, sides.our_keys(check.read)
+    return [*conflicts, *check.unfollowed()], sides.our_keys(check.read)
 
 
 @dataclass(slots=True)
@@ -108,14 +108,30 @@ class _Check:
     def tightened(self) -> Violations:
         """What the merged schema asks of rows more than the target's did."""
         found = Violations(UNBOUNDED)
-        ours = self.sides.ours.snapshot.schema
-        if ours.hash != self.schema.hash:
+        plan = self._plan()
+        if plan is not None:
+            before = accepted_catalog(self.sides.ours.snapshot.schema)
             after = accepted_catalog(self.schema)
-            plan = plan_migration(document_of(ours), after)
-            self.read |= check_tightened(
-                accepted_catalog(ours), after, plan, self._result_view, found
-            )
+            self.read |= check_tightened(before, after, plan, self._result_view, found)
         return found
+
+    def unfollowed(self) -> Iterator[MergeConflict]:
+        """Changes of the source's schema, taken in several steps, that the target's rows lack."""
+        plan = self._plan()
+        for step in plan.unsupported if plan is not None else ():
+            key = step.entity.partition(".")[0]
+            work = self.works.get(key)
+            if work is not None and work.disposition is not TableDisposition.ADOPTED:
+                message = f"{step.entity}: {step.reason}; apply the schema to the target first"
+                kind = MergeConflictKind.SCHEMA_CONFLICT
+                yield MergeConflict(work.case.label, None, kind, message)
+
+    def _plan(self) -> MigrationPlan | None:
+        """The way of the target's rows to the merged schema, if there is one to go."""
+        ours = self.sides.ours.snapshot.schema
+        if ours.hash == self.schema.hash:
+            return None
+        return plan_continued(document_of(ours), document_of(self.schema))
 
     def _sides_of(self, key: str) -> TableSides:
         work = self.works[key]
@@ -137,7 +153,8 @@ class _Check:
         case = work.case
         assert case.theirs is not None  # what is adopted is there
         base = None if case.base is None else self.sides.base.view(case.base)
-        return AdoptedRows(base, self.sides.theirs.view(case.theirs))
+        has_other_rules = self._sides_of(key).has_other_rules
+        return AdoptedRows(base, self.sides.theirs.view(case.theirs), has_other_rules)
 
     def _our_view(self, key: str) -> RowView | None:
         work = self.works.get(key)

@@ -60,6 +60,8 @@ class RowWrites:
 
     taken: np.ndarray
     """Where the source's rows are that the target gets."""
+    replaced: np.ndarray
+    """For each of these where the target's row is that it replaces; MISSING if there is none."""
     combined: CombinedRows
     leaving: np.ndarray
     """Where the target's rows are that are replaced or deleted."""
@@ -93,6 +95,16 @@ class RowMerge:
         """The rows to write, some at a time: the source's first, then those with values of both."""
         yield from self.theirs.iter_taken(self.writes.taken, columns)
         yield from self.iter_combined(columns)
+
+    def keeps(self, columns: Sequence[str]) -> np.ndarray:
+        """For each row to write, whether the target has it with the same values in some columns."""
+        count = len(self.writes.taken)
+        is_kept = np.zeros(count + len(self.writes.combined), np.bool_)
+        places = np.flatnonzero(self.writes.replaced != MISSING)
+        if len(places):
+            mine, other = self.writes.replaced[places], self.writes.taken[places]
+            is_kept[places] = equal_rows(self.ours, mine, self.theirs, other, columns)
+        return is_kept
 
     def iter_combined(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         return iter_combined(self.writes.combined, self.ours, self.theirs, columns)
@@ -277,6 +289,7 @@ def _writes(changes: _Changes, decisions: np.ndarray, combined: CombinedRows) ->
     is_leaving = is_replaced | is_deleted | (decisions == Decision.COMBINE)
     return RowWrites(
         taken=changes.theirs[is_taken],
+        replaced=changes.ours[is_taken],
         combined=combined,
         leaving=changes.ours[is_leaving],
         deleted_ids=changes.ids.filter(pa.array(is_deleted)),

@@ -59,6 +59,10 @@ class Brought(Protocol):
 
     def changes(self, columns: Sequence[str] | None = None) -> BroughtRows: ...
 
+    def is_settled(self, columns: Sequence[str], count: int) -> np.ndarray:
+        """For each of its rows, whether nobody else in the target can have its values there."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class MergedRows:
@@ -70,6 +74,9 @@ class MergedRows:
         rows = self.merge.iter_rows(columns)
         return BroughtRows(rows, self.merge.writes.deleted_ids, self.merge.conflicts.ids)
 
+    def is_settled(self, columns: Sequence[str], _count: int) -> np.ndarray:
+        return self.merge.keeps(columns)
+
 
 @dataclass(frozen=True, slots=True)
 class AdoptedRows:
@@ -77,11 +84,17 @@ class AdoptedRows:
 
     base: RowView | None
     theirs: RowView
+    has_other_rules: bool
+    """The merged schema may ask more of the rows than the source's did."""
 
     def changes(self, columns: Sequence[str] | None = None) -> BroughtRows:
         found = changed_rows(self.base, self.theirs, columns)
         rows = self.theirs.iter_taken(found.after[~found.deleted], columns)
         return BroughtRows(rows, found.ids.filter(pa.array(found.deleted)), _NO_IDS)
+
+    def is_settled(self, _columns: Sequence[str], count: int) -> np.ndarray:
+        # Every row of the result is the source's, and those have been checked.
+        return np.full(count, not self.has_other_rules)
 
 
 def check_together(
@@ -168,7 +181,9 @@ def _delta(type: GraphType, number: int, brought: Brought) -> TableDelta:
     rows = pa.concat_tables([empty, *changes.rows])
     fresh = pa.array(np.zeros(rows.num_rows, np.bool_))
     placed = _placed(rows, number).append_column(FRESH, fresh)
-    return TableDelta(type, placed, changes.deleted, claimed=changes.undecided)
+    unique = tuple(dict.fromkeys(column for group in type.unique for column in group))
+    settled = brought.is_settled(unique, rows.num_rows) if unique and rows.num_rows else None
+    return TableDelta(type, placed, changes.deleted, claimed=changes.undecided, settled=settled)
 
 
 def _placed(rows: pa.Table, number: int) -> pa.Table:

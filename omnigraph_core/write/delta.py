@@ -38,6 +38,9 @@ class TableDelta:
     is_overwrite: bool = False
     is_strict: bool = False
     claimed: pa.StringArray = field(default_factory=lambda: pa.array([], pa.utf8()))
+    settled: np.ndarray | None = None
+    """True for rows of whose unique values it is known that no committed row but theirs has them;
+    None: of no row."""
 
 
 def key_columns(type: GraphType) -> tuple[str, ...]:

@@ -153,8 +153,6 @@ def _report_orphans(
             f"{side} {shortened(lost)!r} not found in {node.name}: "
             f"edge {edge.name} {shortened(id)!r} stays and would lose it"
         )
-        violations.add(
-            Violation(Rule.ORPHAN, message, edge.name, side, shortened(lost), shortened(id))
-        )
+        violations.add(Violation(Rule.ORPHAN, message, edge.name, side, shortened(lost), id))
     if orphans.num_rows > listed.num_rows:
         violations.count(Rule.ORPHAN, orphans.num_rows - listed.num_rows)

@@ -104,8 +104,9 @@ def _claims(part: Part, group: Sequence[str], counted: np.ndarray, view: Committ
     codes = np.where(counted, tuples.codes, NO_CODE)
     wants = codes >= 0
     found = None
-    if wants.any() and not part.delta.is_overwrite:
-        given = tuples.values if wants.all() else [distinct(chosen(c, wants)) for c in columns]
+    sought = wants if part.delta.settled is None else wants & ~part.delta.settled
+    if sought.any() and not part.delta.is_overwrite:
+        given = tuples.values if sought.all() else [distinct(chosen(c, sought)) for c in columns]
         probe = _probe(given)
         found = view.rows(part.table_key, group[probe], given[probe], ("id", *group))
         found = part.staying(found)

@@ -91,8 +91,7 @@ def make_diverged(address: str) -> None:
     for word in WORDS:
         og.load(records([_KEPT[word], f"m {word}"], stock=len(word)), actor=word)
     _change(og, "main", "a3")
-    for branch in og.branch_list():
-        og.list_commits(branch)  # they are in the log
+    _record_all(og)
 
 
 def make_behind(address: str) -> None:
@@ -102,6 +101,7 @@ def make_behind(address: str) -> None:
         og.branch_create(name)
     for word in WORDS:
         _change(og, word, word)
+    _record_all(og)
 
 
 def make_evolved_apart(address: str) -> None:
@@ -121,6 +121,8 @@ def make_running(address: str) -> None:
     for word in WORDS:
         run = og.begin_run(operation_hash=word, actor="tester")
         _change(og, run.run_branch, word)
+        og.list_commits(run.run_branch)
+    _record_all(og)
 
 
 def _with_more(address: str) -> Omnigraph:
@@ -128,6 +130,12 @@ def _with_more(address: str) -> Omnigraph:
     og = Omnigraph.open(address)
     og.load(records(["d1", "d2", "m1", "m2"]), actor="tester")
     return og
+
+
+def _record_all(og: Omnigraph) -> None:
+    """Nothing is missing in the log of commits: no operation has to append to it at first."""
+    for branch in og.branch_list():
+        og.list_commits(branch)
 
 
 def _change(og: Omnigraph, branch: str, word: str) -> None:

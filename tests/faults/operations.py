@@ -66,7 +66,7 @@ class Operation:
     """One kind of write; `run` is told a word, so that it can be done twice.
 
     A process is killed at every point it passes, and errors are raised at every one; at those in
-    `survives` the operation succeeds all the same. If it is `repeatable`, then doing it again with
+    `survives` the operation succeeds all the same, but stays halfway at those in `gives_up`. If it is `repeatable`, then doing it again with
     the same word does what is still to be done, and nothing twice. Where it is `halfway`, that has
     happened. Unless it leaves what no schema allows, the graph is sound afterwards.
     """
@@ -80,6 +80,7 @@ class Operation:
     repeatable: bool = False
     halfway: Operation | None = None
     halfway_from: str | None = None
+    gives_up: tuple[str, ...] = ()
     is_sound: bool = True
 
     def done_at(self, point: str) -> Operation | None:
@@ -87,6 +88,12 @@ class Operation:
         if self._is_past(point, self.visible_from):
             return self
         return self.halfway if self._is_past(point, self.halfway_from) else None
+
+    def done_despite(self, point: str) -> Operation | None:
+        """What was done when an error was raised at the point."""
+        if point not in self.survives:
+            return self.done_at(point)
+        return self.halfway if point in self.gives_up else self
 
     def _is_past(self, point: str, since: str | None) -> bool:
         return since is not None and self.points.index(point) >= self.points.index(since)
@@ -288,6 +295,7 @@ OPERATIONS: Final = (
         repeatable=True,
         halfway=_repeatable("merge behind", merges.merge_behind, _FORWARD, "behind"),
         halfway_from=_LANDED,
+        gives_up=("merge.after_publish", "branch.after_deleted_mark"),
     ),
     Operation(
         "run publish",

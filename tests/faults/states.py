@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from omnigraph_core.engine.omnigraph import Omnigraph
@@ -65,22 +64,25 @@ def _without_made_up_id(row: dict[str, Any]) -> dict[str, Any]:
     return {**row, "id": "made up"} if is_ulid(row["id"]) else row
 
 
-def _commits(og: Omnigraph, name: str) -> list[tuple[Any, ...]]:
-    commits = og.list_commits(name)
-    for child, parent in pairwise(commits):
-        assert child.parent_commit_id == parent.graph_commit_id
-    assert commits[0].graph_commit_id == og.head_commit_id_for_branch(name)
-    assert commits[-1].parent_commit_id is None
-    return [
-        (
-            item.manifest_branch,
-            item.manifest_version,
-            item.operation,
-            item.actor_id,
-            item.merged_parent_commit_id is not None,
-        )
-        for item in commits
-    ]
+def _commits(og: Omnigraph, name: str) -> dict[str, list[tuple[Any, ...]]]:
+    """Those of the branch itself, newest first, and those that merges have brought to it."""
+    commits = {item.graph_commit_id: item for item in og.list_commits(name)}
+    line = [commits.pop(og.head_commit_id_for_branch(name))]
+    while (parent := line[-1].parent_commit_id) is not None:
+        line.append(commits.pop(parent))
+    merged = [item.merged_parent_commit_id for item in line if item.merged_parent_commit_id]
+    assert set(merged) & set(commits) or not commits, "others are there because they were merged"
+    return {"own": [_told(item) for item in line], "merged": sorted(map(_told, commits.values()))}
+
+
+def _told(commit: GraphCommit) -> tuple[Any, ...]:
+    return (
+        commit.manifest_branch or "main",
+        commit.manifest_version,
+        commit.operation,
+        commit.actor_id or "",
+        commit.merged_parent_commit_id is not None,
+    )
 
 
 def _check_log(address: str) -> None:
