@@ -59,9 +59,7 @@ def fill(graph: Omnigraph, scale: Scale) -> None:
     graph.load(
         pa.table({"serial": devices, "note": ["new"] * _DEVICES}), type="Device", mode="append"
     )
-    chance = np.random.default_rng(7)
-    ends = chance.integers(0, scale.people, (2, scale.edges))
-    graph.load(edge_rows(np.arange(scale.edges), ends), type="edge:Knows", mode="append")
+    graph.load(edge_rows(np.arange(scale.edges), _ends(scale), 0), type="edge:Knows", mode="append")
     graph.ensure_indices()
 
 
@@ -81,14 +79,19 @@ def person_rows(people: np.ndarray, bio: str) -> pa.Table:
     )
 
 
-def edge_rows(numbers: np.ndarray, ends: np.ndarray) -> pa.Table:
+def _ends(scale: Scale) -> np.ndarray:
+    """Whom each edge joins."""
+    return np.random.default_rng(7).integers(0, scale.people, (2, scale.edges))
+
+
+def edge_rows(numbers: np.ndarray, ends: np.ndarray, weight: int) -> pa.Table:
     names = [[f"p{number:09}" for number in side] for side in ends.tolist()]
     return pa.table(
         {
             "id": [f"k{number:09}" for number in numbers.tolist()],
             "from": names[0],
             "to": names[1],
-            "weight": numbers * 0.5,
+            "weight": numbers * 0.5 + weight,
         }
     )
 
@@ -98,9 +101,9 @@ def change(graph: Omnigraph, branch: str, scale: Scale, *, side: int) -> None:
     half = CHANGED // 2
     people = np.linspace(0, scale.people - 4, half).astype(int) + side
     edges = np.linspace(0, scale.edges - 4, half).astype(int) + side
-    ends = np.stack([people, people[::-1]])
     graph.load(person_rows(people, f"side {side}"), type="Person", branch=branch)
-    graph.load(edge_rows(edges, ends), type="edge:Knows", branch=branch)
+    rows = edge_rows(edges, _ends(scale)[:, edges], side)
+    graph.load(rows, type="edge:Knows", branch=branch)
 
 
 def change_devices(graph: Omnigraph, branch: str) -> None:

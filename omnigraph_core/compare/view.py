@@ -18,7 +18,7 @@ from omnigraph_core.compare.equality import equal_values
 from omnigraph_core.errors import InvariantBroken
 from omnigraph_core.schema.arrow import table_schema
 from omnigraph_core.storage.lookup import ADDRESS, iter_taken, take_rows
-from omnigraph_core.storage.row_space import read_fragments
+from omnigraph_core.storage.row_space import iter_addresses, read_fragments
 from omnigraph_core.values import epoch_days, epoch_milliseconds
 
 if TYPE_CHECKING:
@@ -131,6 +131,19 @@ class RowView:
                 shaped = self._shaped(rows, names, rows.num_rows)
                 yield shaped.append_column(ADDRESS, rows.column(ADDRESS))
         yield from self._iter_addressed(pa.array(own.addresses), names)
+
+    def iter_lacking(self, columns: Sequence[str]) -> Iterator[tuple[RowView, np.ndarray]]:
+        """Where the rows are that have no value in any of these columns: no value is read.
+
+        Portions of addresses, each with the view in which they are.
+        """
+        sources = [self._sources[name] for name in columns]
+        if any(source.fill is not None for source in sources):
+            return
+        stored = [source.name for source in sources if source.name is not None]
+        where = " AND ".join(f"`{name}` IS NULL" for name in stored)
+        for addresses in iter_addresses(self.table, where or None):
+            yield self, addresses
 
     def _iter_addressed(self, addresses: pa.Array, names: Sequence[str]) -> Iterator[pa.Table]:
         if not len(addresses):

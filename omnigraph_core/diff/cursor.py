@@ -1,7 +1,8 @@
 """Cursors of the change feed: a place in the line of a branch as text that can stand in an address.
 
 A cursor is bound to its graph, its branch and its filter, and refuses to be read if it is damaged.
-What is inside is nobody's business: texts of later releases may look different.
+It carries what the types of the filter are called where it stands. What is inside is nobody's
+business: texts of later releases may look different.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ import json
 from dataclasses import astuple, dataclass, fields
 from typing import TYPE_CHECKING, Final, NoReturn
 
+from omnigraph_core.diff.follow import FollowedType
 from omnigraph_core.errors import CursorRejected
 
 if TYPE_CHECKING:
+    from omnigraph_core.diff.follow import Followed
     from omnigraph_core.diff.model import ChangeFilter
 
 _VERSION: Final = 1
@@ -34,10 +37,12 @@ class Cursor:
     branch: str
     incarnation: str
     filter: str
-    """Digest of the filter."""
+    """Digest of the filter but for its types."""
     commit_id: str
     commit_incarnation: str
     commit_version: int
+    types: Followed = ()
+    """The types of the filter, as they are at the commit; none: all."""
 
 
 def encode_cursor(cursor: Cursor) -> str:
@@ -67,12 +72,14 @@ def decode_cursor(text: str) -> Cursor:
     values = json.loads(body)
     if len(values) != len(fields(Cursor)):
         _refuse("damaged")
-    return Cursor(*values)
+    *places, types = values
+    followed = (FollowedType(tuple(names), tuple(keys)) for names, keys in types)
+    return Cursor(*places, types=tuple(followed))
 
 
 def filter_digest(filter: ChangeFilter) -> str:
-    """The same text for the same filter, in whichever order its parts were given."""
-    parts = [sorted(filter.kinds), sorted(filter.type_names), sorted(filter.ops)]
+    """The same text for the same kinds and operations, in whichever order they were given."""
+    parts = [sorted(filter.kinds), sorted(filter.ops)]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 

@@ -1,7 +1,8 @@
 """The change feed: a cursor comes in, what the commits after it changed and the next cursor go out.
 
 One block for each commit along first parents, oldest first, whole or not at all. A reader who keeps
-the cursor of the last page it has worked off misses nothing and gets nothing twice.
+the cursor of the last page it has worked off misses nothing and gets nothing twice. Of a page as
+many changes are in memory as asked for, or those of one block that has more.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from omnigraph_core.diff.cursor import Cursor, decode_cursor, encode_cursor, filter_digest
+from omnigraph_core.diff.follow import follow, follow_on, is_followed, is_same_choice
 from omnigraph_core.diff.line import find_line
 from omnigraph_core.diff.model import EVERYTHING, ChangePage, CommitChanges
 from omnigraph_core.diff.schemas import document_of
@@ -26,6 +28,7 @@ from omnigraph_core.errors import (
 from omnigraph_core.interruption import pause
 
 if TYPE_CHECKING:
+    from omnigraph_core.diff.follow import Followed
     from omnigraph_core.diff.line import Line, Place
     from omnigraph_core.diff.model import ChangeFilter
     from omnigraph_core.diff.rows import TableDiff
@@ -70,14 +73,16 @@ def cursor_at(
     head = state.snapshot
     if commit_id is None or commit_id == head.commit.graph_commit_id:
         check_type_names(filter, head)
-        return encode_cursor(_cursor(ref, head, head.commit, filter))
+        return encode_cursor(_cursor(ref, head, head.commit, filter, follow(filter, head, head)))
     commit = context.commits.find(commit_id)
-    if find_line(context.store, ref, head, commit.incarnation, commit.manifest_version) is None:
+    line = find_line(context.store, ref, head, commit.incarnation, commit.manifest_version)
+    if line is None:
         raise ConfigError(
             f"the commit {commit_id} is not on the line of first parents of `{ref.branch}`",
             hint=f"it was made on `{commit.manifest_branch or 'main'}`",
         )
-    return encode_cursor(_cursor(ref, head, commit, filter))
+    types = _followed_from(line, head, filter) if filter.type_names else ()
+    return encode_cursor(_cursor(ref, head, commit, filter, types))
 
 
 def poll(context: GraphContext, branch: str, cursor: str, wanted: Wanted) -> ChangePage:
@@ -87,14 +92,13 @@ def poll(context: GraphContext, branch: str, cursor: str, wanted: Wanted) -> Cha
         BranchNotFound: there is no such branch.
         CursorRejected: the cursor is of another graph, branch or filter, or damaged.
         ChangeFeedGap: cleanup has removed what came right after it.
-        ConfigError: the filter names a type that is not there, now or at the cursor.
     """
     at = decode_cursor(cursor)
     ref, state = context.head(branch)
     head = state.snapshot
     _check_bound(at, ref, head, wanted.filter)
     if at.commit_id == head.commit.graph_commit_id:
-        check_type_names(wanted.filter, head)
+        _check_types(at, wanted.filter, head, head)
         return ChangePage((), cursor)
     line = find_line(context.store, ref, head, at.commit_incarnation, at.commit_version)
     if line is None:
@@ -102,11 +106,27 @@ def poll(context: GraphContext, branch: str, cursor: str, wanted: Wanted) -> Cha
     start = _load_start(line)
     if start.commit.graph_commit_id != at.commit_id:
         raise _elsewhere(at)
-    check_type_names(wanted.filter, start, head)
+    _check_types(at, wanted.filter, start, head)
     return _page(context, line, start, wanted, at)
 
 
-def _cursor(ref: BranchRef, head: Snapshot, commit: GraphCommit, filter: ChangeFilter) -> Cursor:
+def _followed_from(line: Line, head: Snapshot, filter: ChangeFilter) -> Followed:
+    """What the filter stands for where a line begins.
+
+    Raises:
+        ConfigError: it names a type that was not there, and is not now.
+    """
+    try:
+        start = line.load(line.start)
+    except SnapshotNotFound:
+        return follow(filter, None, head)  # to poll from here is a gap
+    check_type_names(filter, start, head)
+    return follow(filter, start, head)
+
+
+def _cursor(
+    ref: BranchRef, head: Snapshot, commit: GraphCommit, filter: ChangeFilter, types: Followed
+) -> Cursor:
     return Cursor(
         graph=document_of(head.schema).schema_identity_domain,
         branch=ref.branch,
@@ -115,11 +135,12 @@ def _cursor(ref: BranchRef, head: Snapshot, commit: GraphCommit, filter: ChangeF
         commit_id=commit.graph_commit_id,
         commit_incarnation=commit.incarnation,
         commit_version=commit.manifest_version,
+        types=types,
     )
 
 
 def _check_bound(at: Cursor, ref: BranchRef, head: Snapshot, filter: ChangeFilter) -> None:
-    expected = _cursor(ref, head, head.commit, filter)
+    expected = _cursor(ref, head, head.commit, filter, at.types)
     if at.graph != expected.graph:
         raise CursorRejected("the cursor is of another graph")
     if at.branch != expected.branch:
@@ -132,10 +153,19 @@ def _check_bound(at: Cursor, ref: BranchRef, head: Snapshot, filter: ChangeFilte
             hint="read the branch that has this name now as a whole, and begin with a new cursor",
         )
     if at.filter != expected.filter:
-        raise CursorRejected(
-            "the cursor is of another filter",
-            hint="give the filter the cursor was made with, or begin with a new cursor",
-        )
+        raise _other_filter()
+
+
+def _check_types(at: Cursor, filter: ChangeFilter, start: Snapshot, head: Snapshot) -> None:
+    if not is_same_choice(at.types, filter, start, head):
+        raise _other_filter()
+
+
+def _other_filter() -> CursorRejected:
+    return CursorRejected(
+        "the cursor is of another filter",
+        hint="give the filter the cursor was made with, or begin with a new cursor",
+    )
 
 
 def _load_start(line: Line) -> Snapshot:
@@ -157,12 +187,12 @@ def _page(
     context: GraphContext, line: Line, start: Snapshot, wanted: Wanted, at: Cursor
 ) -> ChangePage:
     blocks: list[CommitChanges] = []
-    known, known_place = start, line.start
+    known, known_place, types = start, line.start, at.types
     room = wanted.most_changes
     for place in islice(line.iter_after(line.start), wanted.most_commits):
         pause()
         try:
-            step = _compared(context, known, line.load(place), wanted.filter)
+            step = _compared(context, known, line.load(place), wanted.filter, types)
             if blocks and step.total > room:
                 break
             changes = step.diff.change_set(has_values=wanted.has_values, tables=step.tables)
@@ -172,14 +202,14 @@ def _page(
             if line.is_there(known_place) and line.is_there(place):
                 raise  # a file is lost: that is no gap but damage
             raise _gap(line, known_place) from gone
-        known, known_place = step.diff.after, place
+        known, known_place, types = step.diff.after, place, step.types
         # A schema that changed is told even if no row is: what follows is of another shape.
         if step.total or changes.stats.schema_steps:
             blocks.append(CommitChanges(known.commit, changes))
             room -= step.total
     return ChangePage(
         tuple(blocks),
-        encode_cursor(_moved(at, known.commit)),
+        encode_cursor(_moved(at, known.commit, types)),
         is_caught_up=known.commit == line.head.commit,
     )
 
@@ -190,6 +220,8 @@ class _Step:
 
     diff: SnapshotDiff
     tables: tuple[TableDiff, ...]
+    types: Followed
+    """What is followed after it."""
 
     @property
     def total(self) -> int:
@@ -197,10 +229,19 @@ class _Step:
 
 
 def _compared(
-    context: GraphContext, before: Snapshot, after: Snapshot, filter: ChangeFilter
+    context: GraphContext,
+    before: Snapshot,
+    after: Snapshot,
+    filter: ChangeFilter,
+    types: Followed,
 ) -> _Step:
-    diff = compare_snapshots(context, before, after, filter, is_successive=True)
-    return _Step(diff, tuple(diff.iter_tables()))
+    rest = replace(filter, type_names=frozenset())
+    diff = compare_snapshots(context, before, after, rest, is_successive=True)
+    later = follow_on(types, before, after, diff.schema.continuity)
+    if types:
+        pairs = tuple(pair for pair in diff.pairs if is_followed(pair, types, later))
+        diff = replace(diff, pairs=pairs)
+    return _Step(diff, tuple(diff.iter_tables()), later)
 
 
 def _gap(line: Line, before: Place) -> ChangeFeedGap:
@@ -220,10 +261,11 @@ def _resume(line: Line, place: Place) -> str:
             continue
 
 
-def _moved(at: Cursor, commit: GraphCommit) -> Cursor:
+def _moved(at: Cursor, commit: GraphCommit, types: Followed) -> Cursor:
     return replace(
         at,
         commit_id=commit.graph_commit_id,
         commit_incarnation=commit.incarnation,
         commit_version=commit.manifest_version,
+        types=types,
     )

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from omnigraph_core.diff.model import ChangeFilter, EntityChange
     from omnigraph_core.diff.rows import TableDiff
+    from omnigraph_core.diff.schemas import SchemaDifference
     from omnigraph_core.diff.tables import TablePair
     from omnigraph_core.history.context import GraphContext
     from omnigraph_core.manifest.snapshot import Snapshot
@@ -32,7 +33,7 @@ class SnapshotDiff:
     after: Snapshot
     filter: ChangeFilter
     pairs: tuple[TablePair, ...]
-    schema_steps: tuple[str, ...]
+    schema: SchemaDifference
 
     def iter_tables(self) -> Iterator[TableDiff]:
         """One table after another, compared when it is asked for."""
@@ -69,7 +70,7 @@ class SnapshotDiff:
         self, changes: tuple[EntityChange, ...], counts: list[TableChanges]
     ) -> ChangeSet:
         before, after = self.before, self.after
-        stats = _stats(counts, self.schema_steps)
+        stats = _stats(counts, self.schema.steps)
         is_one_branch = before is None or before.incarnation == after.incarnation
         return ChangeSet(
             from_version=0 if before is None else before.manifest_version,
@@ -99,7 +100,7 @@ def compare_snapshots(
     """
     schema = compare_schemas(context, before, after)
     pairs = pair_tables(before, after, schema.continuity, filter, is_successive=is_successive)
-    return SnapshotDiff(context, before, after, filter, pairs, schema.steps)
+    return SnapshotDiff(context, before, after, filter, pairs, schema)
 
 
 def _stats(counts: list[TableChanges], schema_steps: tuple[str, ...]) -> ChangeStats:

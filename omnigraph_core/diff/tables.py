@@ -81,6 +81,18 @@ def check_type_names(filter: ChangeFilter, *snapshots: Snapshot) -> None:
         raise ConfigError(f"cannot look for changes: {', '.join(problems)}")
 
 
+def type_names(snapshot: Snapshot) -> dict[str, str]:
+    """What the types of a snapshot are called, by the keys of their tables."""
+    return {key: type.name for key, type in _types(snapshot).items()}
+
+
+def match_tables(
+    before: Snapshot, after: Snapshot, continuity: Continuity | None
+) -> Iterator[tuple[str, str]]:
+    """The tables that are on both sides, as the earlier key and the later one."""
+    return _matched(_tables(before), _tables(after), continuity)
+
+
 def pair_tables(
     before: Snapshot | None,
     after: Snapshot,

@@ -34,7 +34,6 @@ from omnigraph_core.schema.migrate.steps import (
     TightenNullability,
     WidenProperty,
 )
-from omnigraph_core.storage.row_space import iter_addresses
 from omnigraph_core.violations import Rule, Violation, Violations
 from omnigraph_core.write.batches import LINE, SOURCE, Batch, Places
 from omnigraph_core.write.constraints import check_rows
@@ -216,11 +215,9 @@ def _check_blobs(
     view: RowView, type: GraphType, name: str, cause: str, violations: Violations
 ) -> None:
     """Rows without a required blob: found by the store, so that no bytes are read."""
-    stored = [view.stored(column).name for column in (name, uri_column(name))]
-    where = " AND ".join(f"`{column}` IS NULL" for column in stored if column is not None)
-    for addresses in iter_addresses(view.table, where):
+    for holder, addresses in view.iter_lacking((name, uri_column(name))):
         listed = addresses[: violations.room]
-        for id in view.take(listed, ("id",)).column("id").to_pylist():
+        for id in holder.take(listed, ("id",)).column("id").to_pylist():
             message = (
                 f"{cause}: missing required property `{name}` on {type.name} (id {shortened(id)!r})"
             )

@@ -1,4 +1,4 @@
-"""Walks over the commit graph: commit ids come in, commits or one common commit go out.
+"""Walks over the commit graph: commit ids come in, commits or common ones go out.
 
 Pure: a commit is found through a one-method lookup, each at most once per walk. A parent the lookup
 does not know, because cleanup has reclaimed it, is not followed.
@@ -10,7 +10,7 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from omnigraph_core.manifest.image import GraphCommit
 
@@ -38,11 +38,17 @@ def is_ancestor(older: str, newer: str, lookup: Lookup) -> bool:
 
 
 def merge_base(source_head: str, target_head: str, lookup: Lookup) -> str | None:
-    """The newest state that both heads are built on: no other common ancestor is built on it.
+    """The nearest of the merge bases, where one has to do; None if there is none."""
+    return next(iter(merge_bases(source_head, target_head, lookup)), None)
 
-    Of several, where branches merged each other crosswise, the nearest to both heads together in
-    parent links; of equals, the largest by manifest version, then time, then id. An old history
-    costs nothing when there is one such state and it is near.
+
+def merge_bases(source_head: str, target_head: str, lookup: Lookup) -> tuple[str, ...]:
+    """The newest states that both heads are built on: no other common ancestor is built on them.
+
+    There are several where branches merged each other crosswise. The nearest to both heads together
+    in parent links comes first; of equals, the largest by manifest version, then time, then id. An
+    old history costs nothing: what is walked is newer than the bases, or than what they have in
+    common if there are several.
     """
     known: dict[str, GraphCommit | None] = {}
 
@@ -51,18 +57,22 @@ def merge_base(source_head: str, target_head: str, lookup: Lookup) -> str | None
             known[commit_id] = lookup(commit_id)
         return known[commit_id]
 
-    found = _Meeting(find).common((source_head, target_head))
+    meeting = _Meeting(find)
+    found = meeting.common(source_head, target_head)
     if len(found) > 1:
-        found -= _older(found, find)
-    if len(found) > 1:
-        return _nearest(found, (source_head, target_head), find)
-    return next(iter(found), None)
+        # Clocks of writers may be wrong: then something older is among them.
+        found = {item for item in found if not _is_older(item, found, find)}
+    if len(found) < 2:
+        return tuple(found)
+    return _nearest_first(
+        found, [meeting.distances(head) for head in (source_head, target_head)], find
+    )
 
 
 class _Meeting:
-    """Both heads' ancestors, newest first, each marked with the heads it was reached from.
+    """The ancestors of two sides, newest first, each marked with the sides it was reached from.
 
-    Ancestors of a common commit are stale. What a head reaches without passing a common commit is
+    Ancestors of a common commit are stale. What a side reaches without passing a common commit is
     walked in any case, so no newest common commit is missed, whatever the clocks of the writers
     said; wrong clocks can only give an older one besides.
     """
@@ -77,10 +87,11 @@ class _Meeting:
         self._fresh: set[str] = set()
         """Queued ones that are not stale."""
 
-    def common(self, heads: tuple[str, str]) -> set[str]:
-        """Common commits, all of the newest among them."""
-        self._reach(heads[0], 0b001)
-        self._reach(heads[1], 0b010)
+    def common(self, one: str, *others: str) -> set[str]:
+        """Commits that one head and any of the others contain, all of the newest among them."""
+        self._reach(one, 0b001)
+        for other in others:
+            self._reach(other, 0b010)
         found = set()
         while self._fresh:
             commit_id = heappop(self._queue)[1]
@@ -94,6 +105,18 @@ class _Meeting:
                 self._reach(parent, marks)
         return {commit_id for commit_id in found if not self._marks[commit_id] & self._STALE}
 
+    def distances(self, head: str) -> dict[str, int]:
+        """How many parent links the common commits are away from a head, and what is before them.
+
+        Nothing is looked at that was not before: no way to one of the newest common commits leads
+        through another common one.
+        """
+        return _Walk((head,), self._find_own).all_distances()
+
+    def _find_own(self, commit_id: str) -> GraphCommit | None:
+        marks = self._marks.get(commit_id, 0)
+        return None if marks & self._COMMON == self._COMMON else self._find(commit_id)
+
     def _reach(self, commit_id: str, marks: int) -> None:
         commit, before = self._find(commit_id), self._marks.get(commit_id, 0)
         if commit is None or before | marks == before:
@@ -106,32 +129,20 @@ class _Meeting:
         heappush(self._queue, (-commit.created_at, commit_id))
 
 
-def _older(found: set[str], find: Lookup) -> set[str]:
-    """Those that another one is built on."""
-    commits = [commit for commit in map(find, found) if commit is not None]
-    walk = _Walk(tuple({parent for commit in commits for parent in commit.parents}), find)
-    while walk.frontier:
-        walk.advance()
-    return found & walk.distances.keys()
+def _is_older(commit_id: str, found: set[str], find: Lookup) -> bool:
+    """Whether another one is built on it."""
+    return commit_id in _Meeting(find).common(commit_id, *(found - {commit_id}))
 
 
-def _nearest(found: set[str], heads: tuple[str, str], find: Lookup) -> str:
-    distances = [_distances(head, found, find) for head in heads]
-
+def _nearest_first(
+    found: set[str], distances: Sequence[Mapping[str, int]], find: Lookup
+) -> tuple[str, ...]:
     def rank(commit_id: str) -> tuple[int, int, int, str]:
         commit = find(commit_id)
         version, moment = (commit.manifest_version, commit.created_at) if commit else (0, 0)
         return (-sum(far[commit_id] for far in distances), version, moment, commit_id)
 
-    return max(found, key=rank)
-
-
-def _distances(head: str, wanted: set[str], find: Lookup) -> dict[str, int]:
-    """How many parent links these are away, as far as has to be walked to know."""
-    walk = _Walk((head,), find)
-    while walk.frontier and not wanted <= walk.distances.keys():
-        walk.advance()
-    return walk.distances
+    return tuple(sorted(found, key=rank, reverse=True))
 
 
 class _Walk:
@@ -152,3 +163,9 @@ class _Walk:
         self.frontier = tuple(parent for parent in parents if parent not in self.distances)
         self._depth += 1
         return reached
+
+    def all_distances(self) -> dict[str, int]:
+        """Those of everything there is to reach."""
+        while self.frontier:
+            self.advance()
+        return self.distances

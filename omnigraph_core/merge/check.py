@@ -28,6 +28,7 @@ from omnigraph_core.merge.violations import (
     check_together,
     to_conflicts,
 )
+from omnigraph_core.schema.arrow import COMPANION_MARK
 from omnigraph_core.schema.relabel import plan_continued
 from omnigraph_core.storage.lookup import ADDRESS
 from omnigraph_core.violations import UNBOUNDED, Violations
@@ -127,9 +128,13 @@ class _Check:
                 yield MergeConflict(work.case.label, None, kind, message)
 
     def _plan(self) -> MigrationPlan | None:
-        """The way of the target's rows to the merged schema, if there is one to go."""
-        ours = self.sides.ours.snapshot.schema
-        if ours.hash == self.schema.hash:
+        """The way of the target's rows to the merged schema, if there is one to go.
+
+        A target that has changed nothing gets what the source has, which the source has checked.
+        """
+        base, ours = self.sides.base.snapshot.schema, self.sides.ours.snapshot.schema
+        is_changed = any(work.case.is_ours_changed for work in self.works.values())
+        if ours.hash == self.schema.hash or (ours.hash == base.hash and not is_changed):
             return None
         return plan_continued(document_of(ours), document_of(self.schema))
 
@@ -192,3 +197,15 @@ class _ResultView(RowView):
         for rows in self._merge.iter_rows(columns):
             nowhere = np.zeros(rows.num_rows, np.uint64)
             yield rows.append_column(ADDRESS, pa.array(nowhere))
+
+    def iter_lacking(self, columns: Sequence[str]) -> Iterator[tuple[RowView, np.ndarray]]:
+        writes, combined = self._merge.writes, self._merge.writes.combined
+        name = columns[0].partition(COMPANION_MARK)[0]
+        is_brought = combined.from_theirs.get(name, np.zeros(len(combined), np.bool_))
+        # Of a row with values of both, the side that these come from tells.
+        gone = np.setdiff1d(writes.leaving, combined.ours[~is_brought])
+        for view, addresses in super().iter_lacking(columns):
+            yield view, addresses[~np.isin(addresses, gone)]
+        brought = np.concatenate([writes.taken, combined.theirs[is_brought]])
+        for view, addresses in self._merge.theirs.iter_lacking(columns):
+            yield view, addresses[np.isin(addresses, brought)]

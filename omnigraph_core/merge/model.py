@@ -68,7 +68,9 @@ _CHOICES: Final = frozenset(
 class MergeConflict:
     """One thing that cannot be decided. `table_key` is the target's; of a schema the type's.
 
-    The rows are there for conflicts of rows: as JSON, None where a side has no such row.
+    Of the first 1 000 conflicts of rows the rows are there, as JSON, None where a side has no such
+    row. Of others `has_rows` is False and None says nothing: their JSON has no `base`, `ours` and
+    `theirs`; the sides can be read by the id.
     """
 
     table_key: str
@@ -80,6 +82,8 @@ class MergeConflict:
     base: Mapping[str, object] | None = None
     ours: Mapping[str, object] | None = None
     theirs: Mapping[str, object] | None = None
+    has_rows: bool = False
+    """Whether `base`, `ours` and `theirs` tell the rows."""
 
     def to_json(self) -> dict[str, object]:
         """The same on every surface; what does not apply is left out, but for `row_id`."""
@@ -91,7 +95,7 @@ class MergeConflict:
         }
         if self.properties:
             members["properties"] = list(self.properties)
-        if self.kind.is_choice:
+        if self.has_rows:
             members |= {"base": self.base, "ours": self.ours, "theirs": self.theirs}
         return members
 

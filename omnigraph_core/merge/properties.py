@@ -1,7 +1,8 @@
 """Rows merged property by property: rows that both sides updated come in, what each changed out.
 
-A property and the columns that accompany it are one: a vector never goes without its origin. Rows
-with values of both sides are made when they are asked for, some at a time.
+A property and the columns that accompany it are one: a vector never goes without its origin. So are
+the ends of an edge: an edge between two nodes that nobody has joined is never made. Rows with
+values of both sides are made when they are asked for, some at a time.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import pyarrow.compute as pc
 
 from omnigraph_core.compare.changes import equal_rows
 from omnigraph_core.schema.arrow import COMPANION_MARK
+from omnigraph_core.schema.catalog import EDGE_ENDS, EdgeType
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -52,7 +54,7 @@ def compare_properties(
 ) -> PropertyChanges:
     """Who changed which property of rows that are on all sides."""
     taken, divided = {}, {}
-    for name, columns in units_of(ours.columns).items():
+    for name, columns in _merged_units(ours).items():
         is_ours = ~equal_rows(base, rows.base, ours, rows.ours, columns)
         is_theirs = ~equal_rows(base, rows.base, theirs, rows.theirs, columns)
         taken[name] = is_theirs & ~is_ours
@@ -62,6 +64,15 @@ def compare_properties(
             at_ours, at_theirs = rows.ours[both], rows.theirs[both]
             divided[name][both] = ~equal_rows(ours, at_ours, theirs, at_theirs, columns)
     return PropertyChanges(taken, divided)
+
+
+def _merged_units(view: RowView) -> dict[str, tuple[str, ...]]:
+    """Columns that come from one side, by property; those of either end of an edge are of both."""
+    units = units_of(view.columns)
+    if isinstance(view.type, EdgeType):
+        ends = tuple(EDGE_ENDS.values())
+        units |= dict.fromkeys(ends, ends)
+    return units
 
 
 def differing(

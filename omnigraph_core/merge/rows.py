@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from omnigraph_core.compare.view import RowView
     from omnigraph_core.merge.model import MergeOptions, Resolution
     from omnigraph_core.merge.properties import PropertyChanges
+    from omnigraph_core.merge.undecided import Undecided
     from omnigraph_core.storage.dataset import Table
 
 PORTION_ROWS = 8192
@@ -60,8 +61,8 @@ class RowWrites:
 
     taken: np.ndarray
     """Where the source's rows are that the target gets."""
-    replaced: np.ndarray
-    """For each of these where the target's row is that it replaces; MISSING if there is none."""
+    origins: np.ndarray
+    """For each of these where the base's row is, if the target still has that; else MISSING."""
     combined: CombinedRows
     leaving: np.ndarray
     """Where the target's rows are that are replaced or deleted."""
@@ -97,13 +98,13 @@ class RowMerge:
         yield from self.iter_combined(columns)
 
     def keeps(self, columns: Sequence[str]) -> np.ndarray:
-        """For each row to write, whether the target has it with the same values in some columns."""
-        count = len(self.writes.taken)
-        is_kept = np.zeros(count + len(self.writes.combined), np.bool_)
-        places = np.flatnonzero(self.writes.replaced != MISSING)
-        if len(places):
-            mine, other = self.writes.replaced[places], self.writes.taken[places]
-            is_kept[places] = equal_rows(self.ours, mine, self.theirs, other, columns)
+        """For each row to write, whether the target is known to have its values in some columns."""
+        is_kept = np.zeros(len(self.writes.taken) + len(self.writes.combined), np.bool_)
+        places = np.flatnonzero(self.writes.origins != MISSING)
+        if self.base is not None and len(places):
+            # Of the base, whose rows have been read: the target's are the same and elsewhere.
+            old, new = self.writes.origins[places], self.writes.taken[places]
+            is_kept[places] = equal_rows(self.base, old, self.theirs, new, columns)
         return is_kept
 
     def iter_combined(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
@@ -111,17 +112,26 @@ class RowMerge:
 
 
 def merge_rows(
-    label: str, base: RowView | None, ours: RowView, theirs: RowView, options: MergeOptions
+    label: str,
+    base: RowView | None,
+    ours: RowView,
+    theirs: RowView,
+    options: MergeOptions,
+    *,
+    undecided: Undecided | None = None,
 ) -> RowMerge:
     """Decide about every row that the source has changed since the base.
 
     Args:
         label: the table's key as resolutions name it.
         base: None if the table is new on both sides.
+        undecided: rows that the base cannot tell, and has not.
     """
     # Rows that the source has left alone stay as they are: no need to know what became of them.
     mine = changed_rows(base, ours, is_exact=False)
     changes = _pair(mine, changed_rows(base, theirs))
+    if undecided is not None:
+        changes = _with_undecided(changes, mine, undecided)
     changes = _without_same(changes, base, ours)
     decisions = decide(
         changes.base != MISSING, changes.our_done, changes.their_done, _equal(changes, ours, theirs)
@@ -183,6 +193,30 @@ def _pair(mine: ChangedRows, others: ChangedRows) -> _Changes:
         theirs=others.after,
         our_done=np.where(is_both, put_or_removed, Done.NOTHING),
         their_done=np.where(others.after == MISSING, Done.REMOVED, Done.PUT),
+    )
+
+
+def _with_undecided(changes: _Changes, mine: ChangedRows, undecided: Undecided) -> _Changes:
+    """The same, where a side that lacks a row which the base cannot tell has removed it."""
+    is_gone = undecided.has(changes.ids) & (changes.ours == MISSING)
+    is_kept = mine.inserted & undecided.has(mine.ids)
+    is_kept &= pc.invert(pc.is_in(mine.ids, value_set=changes.ids)).to_numpy(zero_copy_only=False)
+    kept = np.flatnonzero(is_kept)
+    nowhere = np.full(len(kept), MISSING)
+    ids = pa.concat_arrays([changes.ids, mine.ids.take(pa.array(kept, pa.int64()))])
+    order = pc.sort_indices(ids)
+    our_done = np.where(is_gone, Done.REMOVED, changes.our_done)
+
+    def joined(changed: np.ndarray, added: np.ndarray) -> np.ndarray:
+        return np.concatenate([changed, added])[order.to_numpy()]
+
+    return _Changes(
+        ids=ids.take(order),
+        base=joined(changes.base, nowhere),
+        ours=joined(changes.ours, mine.after[kept]),
+        theirs=joined(changes.theirs, nowhere),
+        our_done=joined(our_done, np.full(len(kept), Done.PUT)),
+        their_done=joined(changes.their_done, np.full(len(kept), Done.REMOVED)),
     )
 
 
@@ -289,7 +323,7 @@ def _writes(changes: _Changes, decisions: np.ndarray, combined: CombinedRows) ->
     is_leaving = is_replaced | is_deleted | (decisions == Decision.COMBINE)
     return RowWrites(
         taken=changes.theirs[is_taken],
-        replaced=changes.ours[is_taken],
+        origins=np.where(changes.our_done == Done.NOTHING, changes.base, MISSING)[is_taken],
         combined=combined,
         leaving=changes.ours[is_leaving],
         deleted_ids=changes.ids.filter(pa.array(is_deleted)),

@@ -1,7 +1,8 @@
 """The ids of a merged schema: what ours has keeps its ids, additions of theirs bring their own.
 
 The documents of both sides come in, already in merged names; what the merged document continues
-goes out. No id stands for two things.
+goes out. No id stands for two things. A type that both sides have made gets the lower of its ids,
+whoever is merged into whom: so an id that is not higher tells that a type was not made anew.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
 _Type = TypeVar("_Type", DocumentInterface, DocumentNode, DocumentEdge)
 
 
-def joined(ours: SchemaDocument, theirs: SchemaDocument) -> SchemaDocument:
+def joined(ours: SchemaDocument, theirs: SchemaDocument, base: SchemaDocument) -> SchemaDocument:
     """Ours, and what theirs has besides, where no id of it is in use."""
+    ours = _agreed(ours, theirs, frozenset(item.type_id for item in base.types))
     used = {identity for item in ours.types for identity in _ids(item)}
     return replace(
         ours,
@@ -33,6 +35,42 @@ def joined(ours: SchemaDocument, theirs: SchemaDocument) -> SchemaDocument:
         nodes=_joined(ours.nodes, theirs.nodes, used),
         edges=_joined(ours.edges, theirs.edges, used),
     )
+
+
+def _agreed(ours: SchemaDocument, theirs: SchemaDocument, old: frozenset[int]) -> SchemaDocument:
+    """Ours, with the ids of theirs for types that are another one since the base."""
+    used = {identity for item in ours.types for identity in _ids(item)}
+    return replace(
+        ours,
+        interfaces=_with_agreed(ours.interfaces, theirs.interfaces, old, used),
+        nodes=_with_agreed(ours.nodes, theirs.nodes, old, used),
+        edges=_with_agreed(ours.edges, theirs.edges, old, used),
+    )
+
+
+def _with_agreed(
+    ours: tuple[_Type, ...], theirs: tuple[_Type, ...], old: frozenset[int], used: set[int]
+) -> tuple[_Type, ...]:
+    others = {item.name: item for item in theirs}
+    return tuple(
+        _renumbered(item, others[item.name])
+        if item.name in others and _is_theirs(item, others[item.name], old, used)
+        else item
+        for item in ours
+    )
+
+
+def _is_theirs(our: DocumentType, their: DocumentType, old: frozenset[int], used: set[int]) -> bool:
+    if their.type_id in old or their.type_id in used:
+        return False
+    return our.type_id in old or their.type_id < our.type_id
+
+
+def _renumbered(our: _Type, their: _Type) -> _Type:
+    if isinstance(our, DocumentInterface) or isinstance(their, DocumentInterface):
+        return replace(our, type_id=their.type_id)
+    incarnation = their.table_incarnation_id
+    return replace(our, type_id=their.type_id, table_incarnation_id=incarnation)
 
 
 def _joined(

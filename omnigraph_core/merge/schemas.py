@@ -105,7 +105,7 @@ def _document(
     )
     _check_plan("ours", ours, catalog, conflicts)
     _check_plan("theirs", theirs, catalog, conflicts)
-    return next_document(catalog, joined(ours, theirs))
+    return next_document(catalog, joined(ours, theirs, sides.base.document))
 
 
 def _check_plan(

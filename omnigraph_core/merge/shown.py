@@ -56,6 +56,7 @@ def describe_conflicts(merge: RowMerge, *, most_shown: int = MAX_SHOWN) -> list[
                 base=base[place] if has_rows else None,
                 ours=ours[place] if has_rows else None,
                 theirs=theirs[place] if has_rows else None,
+                has_rows=has_rows,
             )
         )
     return described

@@ -1,6 +1,6 @@
 """From a decided merge to staged table versions and the changes that publish them.
 
-Each table gets at most one new version on top of the target's. A table under another key than
+Each table gets at most one version more than the target's that anybody sees. A table under another key than
 before is renamed; one that the source dropped goes.
 """
 
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from omnigraph_core.errors import InvariantBroken
 from omnigraph_core.evolve.tables import evolve_table
@@ -21,6 +23,7 @@ from omnigraph_core.manifest.changes import (
 from omnigraph_core.manifest.image import TableOperation
 from omnigraph_core.merge.model import TableDisposition
 from omnigraph_core.merge.rows import stage_rows
+from omnigraph_core.storage.staged import stage_delete_addresses
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,7 +61,7 @@ def _adopted(work: TableWork, theirs: Side) -> AdoptTable:
     placed = replace(entry, table_key=work.key)
     if theirs.is_in_shape(entry):
         return AdoptTable(placed, theirs.snapshot.read_at)
-    evolved = _evolved(theirs, entry)
+    evolved = _evolved(theirs, entry, theirs.open(entry))
     return AdoptTable(_at(placed, evolved), min(theirs.snapshot.read_at, evolved.staged_since))
 
 
@@ -86,25 +89,31 @@ def _own(work: TableWork, ours: Side, staying: set[str]) -> list[Change]:
 
 def _staged(work: TableWork, ours: Side, entry: TableEntry) -> Table | None:
     """The target's table with what it lacks; None if that is nothing."""
+    rows = None if work.rows is None or work.rows.writes.is_empty else work.rows
     is_in_shape = ours.is_in_shape(entry)
-    has_rows = work.rows is not None and not work.rows.writes.is_empty
-    if is_in_shape and not has_rows:
+    if is_in_shape and rows is None:
         return None
-    before = ours.open(entry)
-    table = before if is_in_shape else _evolved(ours, entry)
-    if work.rows is not None and has_rows:
-        table = stage_rows(work.rows, table) or table
+    before = table = ours.open(entry)
+    if not is_in_shape:
+        if rows is not None:
+            # What goes may lack what the merged type asks for. The rest stays where it was.
+            leaving = rows.writes.leaving
+            table = stage_delete_addresses(table, pa.array(leaving, pa.uint64())) or table
+            rows = replace(rows, writes=replace(rows.writes, leaving=leaving[:0]))
+        table = _evolved(ours, entry, table)
+    if rows is not None:
+        table = stage_rows(rows, table) or table
     if table.physical_version == before.physical_version:
         return None
     _SOME.hit()
     return table
 
 
-def _evolved(side: Side, entry: TableEntry) -> Table:
+def _evolved(side: Side, entry: TableEntry, table: Table) -> Table:
+    """A version of a side's table in the columns of the merged type."""
     after = side.merged_type(entry)
     if after is None:
         raise InvariantBroken(f"the merged schema has a type for `{entry.table_key}`")
-    table = side.open(entry)
     return evolve_table(table, after, side.sources(entry, after)) or table
 
 

@@ -1,17 +1,18 @@
 """Which tables of three snapshots are one, and what a merge does with each, without reading a row.
 
 A table is known by its location: it keeps it when its type is renamed, and a type that is made anew
-has another one. Tables new on both sides are one if the merged schema calls them the same.
+has another one. Tables new on both sides are one if the merged schema calls them the same; from
+then on their type tells that, each is where it was.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Collection, Container, Iterable, Mapping
 
     from omnigraph_core.manifest.image import TableEntry
 
@@ -59,9 +60,16 @@ class TableCase:
         return not _is_same(self.base, self.theirs)
 
     @property
+    def is_divided(self) -> bool:
+        """Whether both sides have the table, in different versions."""
+        if self.ours is None or self.theirs is None:
+            return False
+        return not _is_same(self.ours, self.theirs)
+
+    @property
     def way(self) -> Way:
         if self.ours is not None and self.theirs is not None:
-            if _is_same(self.ours, self.theirs) or not self.is_theirs_changed:
+            if not self.is_divided or not self.is_theirs_changed:
                 return Way.KEEP
             return Way.ROWS if self.is_ours_changed else Way.ADOPT
         if self.ours is not None:
@@ -69,37 +77,50 @@ class TableCase:
         return Way.ADOPT if self.base is None else Way.NONE
 
 
-def pair_tables(
-    base: Iterable[TableEntry],
-    ours: Iterable[TableEntry],
-    theirs: Iterable[TableEntry],
-    our_names: Mapping[str, str],
-    their_names: Mapping[str, str],
-) -> tuple[TableCase, ...]:
-    """The tables of three snapshots, each once, by label.
+def _by_location(_old: TableEntry, _new: TableEntry) -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class SideTables:
+    """The tables of one snapshot."""
+
+    entries: Collection[TableEntry]
+    names: Mapping[str, str]
+    """What the merged schema calls them, by their keys."""
+    is_continued: Callable[[TableEntry, TableEntry], bool] = field(default=_by_location)
+    """Whether a table of the base has the type of one of these, though it is elsewhere."""
+
+
+def pair_tables(base: SideTables, ours: SideTables, theirs: SideTables) -> tuple[TableCase, ...]:
+    """The tables of three snapshots, each once, by label."""
+    mine, others = _continued(base, ours), _continued(base, theirs)
+    triples = [(old, mine.get(old.location), others.get(old.location)) for old in base.entries]
+    triples += [(None, *pair) for pair in _new_pairs(ours, mine.values(), theirs, others.values())]
+    cases = []
+    for old, our, their in triples:
+        key = ours.names.get(our.table_key) if our is not None else None
+        if key is None and their is not None:
+            key = theirs.names.get(their.table_key)
+        cases.append(TableCase(key, old, our, their))
+    return tuple(sorted(cases, key=lambda case: case.label))
+
+
+def is_same_type(one: int, other: int, known: Container[int]) -> bool:
+    """Whether two types that have one name are one.
+
+    Where two branches have made the same type, a merge of them keeps the lower of its ids. A type
+    that is made anew has a higher one than that which was dropped.
 
     Args:
-        our_names: what the merged schema calls the target's tables, by their keys.
-        their_names: the same for the source's.
+        one, other: their ids.
+        known: the ids that were there before either changed.
     """
-    old = {entry.location: entry for entry in base}
-    mine = {entry.location: entry for entry in ours}
-    others = {entry.location: entry for entry in theirs}
-    twins = _new_on_both(
-        {our_names.get(item.table_key): item for item in _only_new(mine, old, others)},
-        {their_names.get(item.table_key): item for item in _only_new(others, old, mine)},
-    )
-    partners = set(twins.values())
-    cases = []
-    for location in dict.fromkeys((*old, *mine, *others)):
-        if location in partners:
-            continue
-        our, their = mine.get(location), others.get(twins.get(location, location))
-        key = our_names.get(our.table_key) if our is not None else None
-        if key is None and their is not None:
-            key = their_names.get(their.table_key)
-        cases.append(TableCase(key, old.get(location), our, their))
-    return tuple(sorted(cases, key=lambda case: case.label))
+    are_known = (one in known, other in known)
+    if one == other or not any(are_known):
+        return True
+    old, new = (one, other) if are_known[0] else (other, one)
+    return not all(are_known) and new < old
 
 
 def _is_same(one: TableEntry | None, other: TableEntry | None) -> bool:
@@ -108,15 +129,42 @@ def _is_same(one: TableEntry | None, other: TableEntry | None) -> bool:
     return (one.location, one.physical_version) == (other.location, other.physical_version)
 
 
-def _only_new(
-    side: Mapping[str, TableEntry], old: Mapping[str, TableEntry], other: Mapping[str, TableEntry]
-) -> list[TableEntry]:
-    return [entry for place, entry in side.items() if place not in old and place not in other]
+def _continued(base: SideTables, side: SideTables) -> dict[str, TableEntry]:
+    """What a side has of the base's tables, by their locations there."""
+    places = {entry.location: entry for entry in side.entries}
+    old = {entry.location: entry for entry in base.entries}
+    found = {place: entry for place, entry in places.items() if place in old}
+    moved = {
+        side.names.get(entry.table_key): entry
+        for place, entry in places.items()
+        if place not in old
+    }
+    for place, entry in old.items():
+        new = moved.get(base.names.get(entry.table_key, ""))
+        if place not in found and new is not None and side.is_continued(entry, new):
+            found[place] = new
+    return found
 
 
-def _new_on_both(
-    ours: Mapping[str | None, TableEntry], theirs: Mapping[str | None, TableEntry]
-) -> dict[str, str]:
-    """Locations of the target's new tables and of the source's of the same name."""
-    names = [name for name in ours if name is not None and name in theirs]
-    return {ours[name].location: theirs[name].location for name in names}
+def _new_pairs(
+    ours: SideTables,
+    our_old: Iterable[TableEntry],
+    theirs: SideTables,
+    their_old: Iterable[TableEntry],
+) -> list[tuple[TableEntry | None, TableEntry | None]]:
+    """Tables that the base has not: one and the same, two of the same name, or of one side."""
+    mine, others = _without(ours.entries, our_old), _without(theirs.entries, their_old)
+    found = [(our, others.pop(place, None)) for place, our in mine.items()]
+    named = {theirs.names.get(entry.table_key): entry for entry in others.values()}
+    pairs: list[tuple[TableEntry | None, TableEntry | None]] = []
+    for our, their in found:
+        if their is None and (twin := named.get(ours.names.get(our.table_key, ""))) is not None:
+            their = others.pop(twin.location)
+        pairs.append((our, their))
+    return [*pairs, *((None, their) for their in others.values())]
+
+
+def _without(entries: Iterable[TableEntry], taken: Iterable[TableEntry]) -> dict[str, TableEntry]:
+    """By location."""
+    gone = {entry.location for entry in taken}
+    return {entry.location: entry for entry in entries if entry.location not in gone}

@@ -17,6 +17,7 @@ from omnigraph_core.compare.changes import changed_rows
 from omnigraph_core.ids import edge_table_key, node_table_key
 from omnigraph_core.merge.model import MergeConflict, MergeConflictKind
 from omnigraph_core.schema.arrow import table_schema
+from omnigraph_core.schema.catalog import EDGE_ENDS, EdgeType
 from omnigraph_core.violations import UNBOUNDED, Rule, Violation, Violations
 from omnigraph_core.write.batches import FRESH, LINE, PLACE_FIELDS, SOURCE, Batch, Places
 from omnigraph_core.write.constraints import check_rows
@@ -63,6 +64,10 @@ class Brought(Protocol):
         """For each of its rows, whether nobody else in the target can have its values there."""
         ...
 
+    def is_attached(self) -> np.ndarray | None:
+        """For each of its edges, whether the target has it with the same ends; None: for none."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class MergedRows:
@@ -76,6 +81,9 @@ class MergedRows:
 
     def is_settled(self, columns: Sequence[str], _count: int) -> np.ndarray:
         return self.merge.keeps(columns)
+
+    def is_attached(self) -> np.ndarray | None:
+        return self.merge.keeps(tuple(EDGE_ENDS.values()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +103,9 @@ class AdoptedRows:
     def is_settled(self, _columns: Sequence[str], count: int) -> np.ndarray:
         # Every row of the result is the source's, and those have been checked.
         return np.full(count, not self.has_other_rules)
+
+    def is_attached(self) -> np.ndarray | None:
+        return None  # edges that kept their ends are not among the rows that differ
 
 
 def check_together(
@@ -183,7 +194,15 @@ def _delta(type: GraphType, number: int, brought: Brought) -> TableDelta:
     placed = _placed(rows, number).append_column(FRESH, fresh)
     unique = tuple(dict.fromkeys(column for group in type.unique for column in group))
     settled = brought.is_settled(unique, rows.num_rows) if unique and rows.num_rows else None
-    return TableDelta(type, placed, changes.deleted, claimed=changes.undecided, settled=settled)
+    attached = brought.is_attached() if isinstance(type, EdgeType) and rows.num_rows else None
+    return TableDelta(
+        type,
+        placed,
+        changes.deleted,
+        claimed=changes.undecided,
+        settled=settled,
+        attached=attached,
+    )
 
 
 def _placed(rows: pa.Table, number: int) -> pa.Table:

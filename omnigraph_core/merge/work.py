@@ -5,7 +5,7 @@ Rows are read where the versions alone do not decide. Nothing is written here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from omnigraph_core.compare.changes import changed_rows
@@ -21,7 +21,7 @@ from omnigraph_core.merge.rows import merge_rows
 from omnigraph_core.merge.tables import Way
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from omnigraph_core.compare.view import RowView
     from omnigraph_core.manifest.image import TableEntry
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from omnigraph_core.merge.rows import RowMerge
     from omnigraph_core.merge.sides import Side
     from omnigraph_core.merge.tables import TableCase
+    from omnigraph_core.merge.undecided import Undecided
     from omnigraph_core.schema.document import SchemaDocument
 
 
@@ -41,6 +42,8 @@ class Sides:
     theirs: Side
     common: SchemaDocument | None = None
     """The newest that all descend from; None if all have the same schema."""
+    undecided: Mapping[str, Undecided] = field(default_factory=dict)
+    """Rows that the base cannot tell, by the keys of the merged schema."""
 
     def is_in_one_shape(self, case: TableCase) -> bool:
         """Whether all that have the table have it in the columns of the merged type."""
@@ -88,13 +91,14 @@ class TableWork:
 def plan_table(case: TableCase, sides: Sides, options: MergeOptions) -> TableWork:
     """Decide about a table, and about its rows where both sides have changed it."""
     work = _planned(case, sides, options)
-    if sides.common is None or case.key is None:
+    if sides.common is None or case.key is None or work.conflicts:
         return work
-    return replace(work, conflicts=(*work.conflicts, *_lost(case, sides)))
+    return replace(work, conflicts=tuple(_lost(case, sides)))
 
 
 def _planned(case: TableCase, sides: Sides, options: MergeOptions) -> TableWork:
-    way = case.way
+    undecided = sides.undecided.get(case.key or "")
+    way = case.way if undecided is None or not case.is_divided else Way.ROWS
     if way is Way.REMOVE:
         return _removed(case, sides)
     if way is Way.NONE:
@@ -111,6 +115,7 @@ def _planned(case: TableCase, sides: Sides, options: MergeOptions) -> TableWork:
         sides.ours.view(_there(case.ours)),
         sides.theirs.view(_there(case.theirs)),
         options,
+        undecided=undecided,
     )
     if rows.writes.is_empty and not len(rows.conflicts):
         return TableWork(case, _kept(case, sides), rows)

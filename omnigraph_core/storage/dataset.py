@@ -7,7 +7,6 @@ bytes are plain large binaries to whoever uses a table, however Lance keeps them
 
 from __future__ import annotations
 
-import threading
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +15,7 @@ import lance
 from omnigraph_core.errors import AlreadyExists, ObjectNotFound
 from omnigraph_core.storage.blob_columns import is_stored_blob, plain_rows, to_plain, to_stored
 from omnigraph_core.storage.create import try_create
+from omnigraph_core.storage.sparse import SparseRows
 from omnigraph_core.storage.translate import translated
 
 if TYPE_CHECKING:
@@ -31,9 +31,6 @@ EMPTY_VERSION: Final = 1
 """The version every table is created at and its linear HEAD stays at: no rows."""
 
 DATA_STORAGE_VERSION: Final = "2.2"
-
-_SPARSE_BLOCK: Final = 4_096
-"""Bytes between two ranges up to which both are read at once, where rows lie far apart."""
 
 
 class Table:
@@ -64,7 +61,7 @@ class Table:
         *,
         base_version: int | None = None,
         staged_since: float | None = None,
-        sparse: SparseHandle | None = None,
+        sparse: SparseRows | None = None,
     ) -> None:
         self.store = store
         self.location = location
@@ -74,7 +71,7 @@ class Table:
         self.stored_schema: pa.Schema = dataset.schema
         self.schema = to_plain(self.stored_schema)
         self._blobs = tuple(field.name for field in self.stored_schema if is_stored_blob(field))
-        self._sparse = sparse or SparseHandle(store, self.uri, dataset)
+        self._sparse = sparse or SparseRows(store, self.uri, dataset)
 
     @property
     def uri(self) -> str:
@@ -85,9 +82,9 @@ class Table:
         return int(self.dataset.version)
 
     @property
-    def sparse_dataset(self) -> LanceDataset:
+    def sparse(self) -> SparseRows:
         """The same version for reading rows that lie far apart, with no bytes between them."""
-        return self._sparse.dataset
+        return self._sparse
 
     def blobs_of(self, columns: Sequence[str] | None = None) -> tuple[str, ...]:
         """Which of these columns, or of all, Lance keeps as blobs."""
@@ -161,37 +158,6 @@ class Table:
     def reopened(self) -> Table:
         """The same version for work that begins now."""
         return Table(self.store, self.location, self.dataset, sparse=self._sparse)
-
-
-class SparseHandle:
-    """A version opened once more, when it is first asked for: reads join only what is adjacent.
-
-    From an object store Lance reads up to 64 KiB that nobody asked for rather than asking twice.
-    That is right for rows close together; for few rows of many it reads most of a column.
-    """
-
-    __slots__ = ("_dataset", "_lock", "_opened", "_store", "_uri")
-
-    def __init__(self, store: Store, uri: str, dataset: LanceDataset) -> None:
-        self._store = store
-        self._uri = uri
-        self._dataset = dataset
-        self._opened: LanceDataset | None = dataset if store.options is None else None
-        self._lock = threading.Lock()
-
-    @property
-    def dataset(self) -> LanceDataset:
-        with self._lock:
-            if self._opened is None:
-                with translated("opening a table", self._uri):
-                    self._opened = lance.dataset(
-                        self._uri,
-                        version=int(self._dataset.version),
-                        storage_options=self._store.options,
-                        session=self._store.session,
-                        block_size=_SPARSE_BLOCK,
-                    )
-            return self._opened
 
 
 def create_table(store: Store, location: str, schema: pa.Schema) -> Table:

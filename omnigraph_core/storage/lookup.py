@@ -296,9 +296,12 @@ def _but_blobs(table: Table, columns: Sequence[str]) -> list[str]:
 def _taken(table: Table, addresses: pa.Array | pa.ChunkedArray, columns: Sequence[str]) -> pa.Table:
     """The rows at these addresses, picked out."""
     is_sparse = len(addresses) * _SPARSE_SHARE <= table.count_rows()
-    dataset = table.sparse_dataset if is_sparse else table.dataset
+    wanted, names = addresses.to_pylist(), list(columns)
     with translated("reading rows", table.uri):
-        rows = dataset._take_rows(addresses.to_pylist(), columns=list(columns))
+        if is_sparse:
+            rows = table.sparse.take(wanted, names)
+        else:
+            rows = table.dataset._take_rows(wanted, columns=names)
     if rows.num_rows != len(addresses):
         raise InvariantBroken(f"`{table.location}` has a row at every address that is read")
     return rows

@@ -129,8 +129,8 @@ def stored_bytes(table: Table) -> int | None:
     return None if None in sizes else sum(size for size in sizes if size is not None)
 
 
-def iter_addresses(table: Table, where: str) -> Iterator[np.ndarray]:
-    """Where the rows are that a filter in Lance's SQL holds for, some at a time."""
+def iter_addresses(table: Table, where: str | None) -> Iterator[np.ndarray]:
+    """Where the rows are that a filter in Lance's SQL holds for, some at a time; all without."""
     with translated("looking up rows", table.uri):
         scanner = table.dataset.scanner(
             columns=[], filter=where, with_row_address=True, batch_size_bytes=_BATCH_BYTES

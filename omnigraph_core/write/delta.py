@@ -41,6 +41,8 @@ class TableDelta:
     settled: np.ndarray | None = None
     """True for rows of whose unique values it is known that no committed row but theirs has them;
     None: of no row."""
+    attached: np.ndarray | None = None
+    """True for edges that are committed with the same ends: nodes are there; None: for no edge."""
 
 
 def key_columns(type: GraphType) -> tuple[str, ...]:

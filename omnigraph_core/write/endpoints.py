@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from omnigraph_core.schema.catalog import EdgeType, NodeType
 from omnigraph_core.violations import Rule, Violation
 from omnigraph_core.write.findings import shortened
-from omnigraph_core.write.tuples import distinct, without
+from omnigraph_core.write.tuples import chosen, distinct, without
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -38,12 +38,22 @@ def check_endpoints(parts: Mapping[str, Part], catalog: Catalog, view: Committed
         for side, node in _sides(part.delta.type)
     ]
     used: dict[str, list[pa.Array]] = defaultdict(list)
+    attached: dict[str, list[pa.Array]] = defaultdict(list)
     for part, side, _, node_key in ends:
-        used[node_key] += part.rows.column(side).chunks
+        column, is_attached = part.rows.column(side), part.delta.attached
+        if is_attached is None:
+            used[node_key] += column.chunks
+        else:
+            used[node_key] += chosen(column, ~is_attached).chunks
+            attached[node_key] += chosen(column, is_attached).chunks
     missing = {}
     for node_key, chunks in used.items():
+        nodes = parts.get(node_key)
         wanted = distinct(pa.chunked_array(chunks, pa.utf8()))
-        missing[node_key] = _missing(node_key, wanted, parts.get(node_key), view)
+        known = distinct(pa.chunked_array(attached[node_key], pa.utf8()))
+        missing[node_key] = pa.concat_arrays(
+            [_missing(node_key, wanted, nodes, view), _leaving(known, nodes)]
+        )
     for part, side, node, node_key in ends:
         _report_missing(part, side, node, missing[node_key])
         if node_key in parts:
@@ -64,6 +74,16 @@ def _missing(node_key: str, wanted: pa.Array, nodes: Part | None, view: Committe
     sought = without(unknown, nodes.delta.deleted)
     found = sought.filter(view.present(node_key, sought))
     return without(unknown, found)
+
+
+def _leaving(known: pa.Array, nodes: Part | None) -> pa.Array:
+    """Those of committed ids that no node has after the write."""
+    if nodes is None:
+        return known.slice(0, 0)
+    left = without(known, nodes.ids)
+    if nodes.delta.is_overwrite:
+        return left
+    return left.filter(pc.is_in(left, value_set=nodes.delta.deleted))
 
 
 def _report_missing(part: Part, side: str, node: str, missing: pa.Array) -> None:

@@ -121,8 +121,6 @@ def make_running(address: str) -> None:
     for word in WORDS:
         run = og.begin_run(operation_hash=word, actor="tester")
         _change(og, run.run_branch, word)
-        og.list_commits(run.run_branch)
-    _record_all(og)
 
 
 def _with_more(address: str) -> Omnigraph:

@@ -66,9 +66,9 @@ class Operation:
     """One kind of write; `run` is told a word, so that it can be done twice.
 
     A process is killed at every point it passes, and errors are raised at every one; at those in
-    `survives` the operation succeeds all the same, but stays halfway at those in `gives_up`. If it is `repeatable`, then doing it again with
-    the same word does what is still to be done, and nothing twice. Where it is `halfway`, that has
-    happened. Unless it leaves what no schema allows, the graph is sound afterwards.
+    `survives` the operation succeeds all the same, though only halfway at those in `gives_up`. If
+    it is `repeatable`, then doing it again with the same word does what is still to be done, and
+    nothing twice. Unless it leaves what no schema allows, the graph `is_sound` afterwards.
     """
 
     name: str
@@ -225,7 +225,7 @@ _SCHEMA: Final = (
     "schema.after_publish",
 )
 _PURGE: Final = (*_LOG, "cleanup.after_intent", "cleanup.after_trim", "cleanup.after_table")
-_DELETE_MERGED: Final = ("merge.after_publish", *_DELETE_BRANCH, *_LOG)
+_DELETE_MERGED: Final = ("merge.after_publish", *_DELETE_BRANCH)
 
 
 OPERATIONS: Final = (
@@ -300,7 +300,7 @@ OPERATIONS: Final = (
     Operation(
         "run publish",
         merges.publish_run,
-        (*_FORWARD, "run.after_merge", "run.after_end", *_DELETE_BRANCH, *_LOG),
+        (*_LOG, *_FORWARD, "run.after_merge", "run.after_end", *_DELETE_BRANCH),
         "run.after_end",
         (_LANDED, *_DELETE_BRANCH, *_LOG),
         graph="running",
@@ -362,7 +362,7 @@ def make_before_a_flush(og: Omnigraph) -> None:
 
 
 def make_worn(og: Omnigraph) -> None:
-    """Old versions, files only they need, files nothing ever needed, branches gone and half made.
+    """Old versions, files only they need or nothing ever needed, branches gone, merged, half made.
 
     Some branches are forked where others have moved on: what they need must stay.
     """
@@ -375,8 +375,12 @@ def make_worn(og: Omnigraph) -> None:
     og.branch_delete("gone")
     with arm("branch.after_catalog", "error"), contextlib.suppress(StorageError):
         og.branch_create("never")
-    _overwrite(og, "last")
+    og.branch_create("merged")
+    append_pair(og, ["on merged"], "merged")
     append_pair(og, ["on main"])
+    og.branch_merge("merged", delete_branch=True)
+    _overwrite(og, "last")
+    append_pair(og, ["at last"])
 
 
 GRAPHS: Final[Mapping[str, Callable[[str], None]]] = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -13,9 +12,9 @@ import pytest
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.errors import SnapshotNotFound, StorageError
 from omnigraph_core.failpoints import Failpoint, arm
+from tests.faults.crashes import crash_at
 from tests.faults.states import check_actors, rows_of, state_of
 from tests.support.graphs import append_pair
-from tests.support.processes import spawn
 
 if TYPE_CHECKING:
     from tests.faults.conftest import Copies
@@ -73,8 +72,7 @@ def test_the_points_it_passes(copies: Copies, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("point", POINTS)
 def test_a_killed_process(point: str, copies: Copies, undisturbed: Undisturbed) -> None:
     address = copies.of("worn")
-    armed = {"OMNIGRAPH_FAILPOINTS": f"{point}=crash"}
-    assert spawn(f"{__name__}:clean", address, env=armed).wait().returncode == -signal.SIGKILL
+    crash_at(point, clean, address)
     check_nothing_kept_is_harmed(address, undisturbed)
 
 
@@ -94,9 +92,10 @@ def check_nothing_kept_is_harmed(address: str, undisturbed: Undisturbed) -> None
     clean(address)
     assert files_of(address) == undisturbed.files
     assert state_of(address) == undisturbed.state
-    append_pair(Omnigraph.open(address), ["last"])
+    append_pair(Omnigraph.open(address), ["afterwards"])
     Omnigraph.open(address).list_commits()
     check_actors(address)
+    Omnigraph.open(address).verify(is_deep=True).require_sound()
 
 
 def versions_of(address: str) -> dict[tuple[str, int], Any]:

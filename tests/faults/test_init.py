@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,9 +9,9 @@ import pytest
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.errors import AlreadyExists, GraphNotFound, StorageError
 from omnigraph_core.failpoints import Failpoint, arm
+from tests.faults.crashes import crash_at
 from tests.faults.states import state_of
 from tests.support.graphs import append_pair, new_graph
-from tests.support.processes import spawn
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,8 +35,7 @@ def test_the_points_it_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("point", POINTS)
 def test_a_killed_process(tmp_path: Path, point: str) -> None:
     address = str(tmp_path / "graph")
-    armed = {"OMNIGRAPH_FAILPOINTS": f"{point}=crash"}
-    assert spawn(f"{__name__}:make", address, env=armed).wait().returncode == -signal.SIGKILL
+    crash_at(point, make, address)
     check_all_or_nothing(address, point)
 
 

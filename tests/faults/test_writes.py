@@ -16,6 +16,7 @@ from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.errors import ConfigError, DataError, OmnigraphError, StorageError
 from omnigraph_core.failpoints import Failpoint, arm
 from omnigraph_core.write.progress import Step
+from tests.faults.crashes import crash_at
 from tests.faults.states import state_of
 from tests.faults.writes import SOME, records
 from tests.support.processes import say, spawn
@@ -62,8 +63,7 @@ def test_the_points_an_ingest_passes(copies: Copies, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("point", INGEST_POINTS)
 def test_a_killed_ingest(point: str, copies: Copies) -> None:
     address = copies.of("written")
-    armed = {"OMNIGRAPH_FAILPOINTS": f"{point}=crash"}
-    assert spawn(f"{__name__}:ingest", address, env=armed).wait().returncode == -signal.SIGKILL
+    crash_at(point, ingest, address)
     check_ingest(address, point, copies)
 
 

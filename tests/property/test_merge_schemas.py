@@ -78,7 +78,7 @@ def shape(catalog: Catalog) -> dict[str, dict[str, str]]:
     }
 
 
-@pytest.mark.parametrize("seed", range(200, 200 + examples(10)))
+@pytest.mark.parametrize("seed", range(200, 200 + examples(7)))
 def test_branches_with_schemas_of_their_own(tmp_path: Path, seed: int) -> None:
     made = World(Omnigraph.init(str(tmp_path / "graph"), SCHEMA), seed)
     made.fill("main")

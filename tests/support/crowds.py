@@ -1,15 +1,20 @@
-"""A graph on which short queries become endless, and what a worker tells of its memory."""
+"""A graph on which short queries become endless, what a worker tells of its memory, and turns."""
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.errors import BudgetExceeded
+from tests.support.processes import hear
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 SCHEMA: Final = """
 node Person {
@@ -77,3 +82,13 @@ def growth(address: str, queries: list[str], memory: int) -> dict[str, Any]:
 def _most_resident() -> int:
     lines = Path("/proc/self/status").read_text().splitlines()
     return int(next(line for line in lines if line.startswith("VmHWM:")).split()[1]) * 1024
+
+
+def until_told(turn: Callable[[], bool]) -> int:
+    """Inside a worker: again and again until a line comes; how many turns were fruitful."""
+    told = threading.Event()
+    threading.Thread(target=lambda: (hear(), told.set()), daemon=True).start()
+    fruitful = 0
+    while not told.is_set():
+        fruitful += turn()
+    return fruitful

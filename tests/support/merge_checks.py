@@ -55,8 +55,7 @@ def check_merge(
     assert tried.commit is None
     places = [(item.table_key, item.row_id or "") for item in tried.conflicts]
     assert places == sorted(places)
-    assert tried.outcome is expected_outcome(og, source, target)
-    assert tried.base_commit_id in best_bases(og, source, target)
+    check_ancestry(og, tried)
     parted = graph_of(og, ReadTarget(snapshot_id=tried.base_commit_id))
     base = lens.base(parted)
     expected = merge(base, ours, theirs, lens.catalog, rules)
@@ -183,26 +182,31 @@ def without_empty(graph: Graph) -> Graph:
     return {key: rows for key, rows in graph.items() if rows}
 
 
-def expected_outcome(og: Omnigraph, source: str, target: str) -> MergeOutcome:
-    heads = {branch: og.head_commit_id_for_branch(branch) for branch in (source, target)}
-    if heads[source] in _contained(og, target):
-        return MergeOutcome.ALREADY_UP_TO_DATE
-    is_ahead = heads[target] in _contained(og, source)
-    return MergeOutcome.FAST_FORWARD if is_ahead else MergeOutcome.MERGED
+def check_ancestry(og: Omnigraph, tried: MergeResult) -> None:
+    """The outcome and the base are what the commits of both branches say."""
+    source, target = _contained(og, tried.source), _contained(og, tried.target)
+    if tried.source_commit_id in target:
+        outcome = MergeOutcome.ALREADY_UP_TO_DATE
+    elif tried.target_commit_id in source:
+        outcome = MergeOutcome.FAST_FORWARD
+    else:
+        outcome = MergeOutcome.MERGED
+    assert tried.outcome is outcome
+    assert tried.base_commit_id in best_bases(source, target)
 
 
-def best_bases(og: Omnigraph, source: str, target: str) -> set[str]:
+def best_bases(
+    source: Mapping[str, tuple[str, ...]], target: Mapping[str, tuple[str, ...]]
+) -> set[str]:
     """Common commits that no other common commit is built on."""
-    parents = _contained(og, source) | _contained(og, target)
-    common = _contained(og, source).keys() & _contained(og, target).keys()
+    common = source.keys() & target.keys()
     older: set[str] = set()
-    for commit_id in common:
-        reached = list(parents[commit_id])
-        while reached:
-            parent = reached.pop()
-            if parent not in older:
-                older.add(parent)
-                reached += parents.get(parent, ())
+    reached = [parent for commit_id in common for parent in source[commit_id]]
+    while reached:
+        parent = reached.pop()
+        if parent not in older:
+            older.add(parent)
+            reached += source.get(parent, ())
     return set(common - older)
 
 

@@ -90,7 +90,7 @@ def _decide(
     differing: set[str] = set()
     combined = ours
     if rules.strategy == "property" and base and ours and theirs:
-        combined, differing = _combine(base, ours, theirs)
+        combined, differing = _combine(key, base, ours, theirs)
         if not differing:
             return combined
     side = rules.side_of(key, id)
@@ -98,28 +98,37 @@ def _decide(
         merged.resolved += 1
         return _chosen(side, ours, theirs, combined, differing)
     merged.conflicts.add((key, id, _kind(base, ours, theirs)))
-    merged.properties[key, id] = differing or _both_changed(base, ours, theirs)
+    merged.properties[key, id] = differing or _both_changed(key, base, ours, theirs)
     return ours
 
 
-def _combine(base: Row, ours: Row, theirs: Row) -> tuple[Row, set[str]]:
-    """Each property for itself; and those where that does not do."""
+def _combine(key: str, base: Row, ours: Row, theirs: Row) -> tuple[Row, set[str]]:
+    """Each property for itself, the ends of an edge together; and those where that does not do."""
     combined: Row = {}
     for name in ours:
-        is_ours = theirs[name] in (base[name], ours[name])
-        combined[name] = ours[name] if is_ours else theirs[name]
-    return combined, _both_changed(base, ours, theirs)
+        old, mine, other = (_unit(key, row, name) for row in (base, ours, theirs))
+        combined[name] = ours[name] if other in (old, mine) else theirs[name]
+    return combined, _both_changed(key, base, ours, theirs)
 
 
-def _both_changed(base: Row | None, ours: Row | None, theirs: Row | None) -> set[str]:
+def _both_changed(key: str, base: Row | None, ours: Row | None, theirs: Row | None) -> set[str]:
     if ours is None or theirs is None:
         return set()
-    return {
-        name
-        for name in ours
-        if ours[name] != theirs[name]
-        and (base is None or base[name] not in (ours[name], theirs[name]))
-    }
+    if base is None:
+        return {name for name in ours if ours[name] != theirs[name]}
+    found = set()
+    for name in ours:
+        old, mine, other = (_unit(key, row, name) for row in (base, ours, theirs))
+        if mine != other and old not in (mine, other):
+            found.add(name)
+    return found
+
+
+def _unit(key: str, row: Row, name: str) -> object:
+    """A value with those that it goes with."""
+    if key.startswith("edge:") and name in ("src", "dst"):
+        return row["src"], row["dst"]
+    return row[name]
 
 
 def _chosen(

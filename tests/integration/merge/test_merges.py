@@ -449,4 +449,8 @@ def test_many_conflicts_carry_values_up_to_a_limit(og: Omnigraph) -> None:
     found = og.branch_merge("side", dry_run=True).conflicts
     assert [item.row_id for item in found] == many
     assert [item.ours is not None for item in found] == [True] * 1000 + [False] * 100
+    assert [item.has_rows for item in found] == [True] * 1000 + [False] * 100
+    rows = {"base", "ours", "theirs"}
+    assert found[0].to_json().keys() >= rows
+    assert not found[-1].to_json().keys() & rows, "null would be a row that is not there"
     assert found[-1].message == "both sides inserted the row, with different values"
