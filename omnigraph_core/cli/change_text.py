@@ -1,4 +1,4 @@
-"""Changes of rows for people: a change set comes in, lines go out, a row on one line each."""
+"""Changes of rows for people: counts and changes come in, lines go out, a row on one line each."""
 
 from __future__ import annotations
 
@@ -9,31 +9,36 @@ from typing import TYPE_CHECKING, Final
 from omnigraph_core.cli.output import change_lines, count, row_counts, with_actor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-    from omnigraph_core.diff.model import ChangeSet, CommitChanges, EntityChange
+    from omnigraph_core.diff.model import ChangeStats, CommitChanges, EntityChange
 
 _SIGNS: Final = {"insert": "+", "update": "~", "delete": "-"}
 _MOST: Final = 60
 """Characters of a value that are shown."""
 
 
-def diff_lines(found: ChangeSet) -> Iterator[str]:
-    """Counts of each table, and its changes as far as they are listed."""
-    stats = found.stats
+def diff_lines(stats: ChangeStats, changes: Iterable[EntityChange]) -> Iterator[str]:
+    """Counts of each table, and its changes as far as they are listed.
+
+    Args:
+        changes: nodes then edges, by type, as comparing gives them; each is asked for in its turn.
+    """
     if not stats.tables:
         yield from change_lines(stats)
         return
     yield from (f"schema: {step}" for step in stats.schema_steps)
-    listed = {
-        key: tuple(changes)
-        for key, changes in groupby(found.changes, lambda change: change.table_key)
-    }
+    left_out = stats.total
+    listed = groupby(changes, lambda change: change.table_key)
+    following = next(listed, None)
     for table in sorted(stats.tables, key=lambda item: item.table_key.startswith("edge:")):
         counts = row_counts(table.inserts, table.updates, table.deletes)
         yield f"{table.table_key} {counts}"
-        yield from map(change_line, listed.get(table.table_key, ()))
-    left_out = stats.inserts + stats.updates + stats.deletes - len(found.changes)
+        if following is not None and following[0] == table.table_key:
+            for change in following[1]:
+                yield change_line(change)
+                left_out -= 1
+            following = next(listed, None)
     if left_out:
         yield f"… and {count(left_out, 'more change')}"
 
@@ -45,7 +50,7 @@ def block_lines(block: CommitChanges) -> Iterator[str]:
         f"commit {commit.graph_commit_id} version={commit.manifest_version} {commit.operation}"
     )
     yield with_actor(headline, commit.actor_id)
-    yield from diff_lines(block.changes)
+    yield from diff_lines(block.changes.stats, block.changes.changes)
 
 
 def change_line(change: EntityChange) -> str:

@@ -21,6 +21,20 @@ def print_json(document: object) -> None:
     typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
 
 
+def print_json_list(document: Mapping[str, object], name: str, items: Iterable[object]) -> None:
+    """One document that ends with a list; its items are written as they come."""
+    opening, _, closing = json.dumps(
+        {**document, name: []}, indent=2, ensure_ascii=False
+    ).rpartition("[]")
+    typer.echo(f"{opening}[", nl=False)
+    before, after = "\n    ", ""
+    for item in items:
+        text = json.dumps(item, indent=2, ensure_ascii=False).replace("\n", "\n    ")
+        typer.echo(f"{before}{text}", nl=False)
+        before, after = ",\n    ", "\n  "
+    typer.echo(f"{after}]{closing}")
+
+
 def print_lines(lines: Iterable[str]) -> None:
     for line in lines:
         typer.echo(line)

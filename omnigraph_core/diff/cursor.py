@@ -72,9 +72,8 @@ def decode_cursor(text: str) -> Cursor:
     values = json.loads(body)
     if len(values) != len(fields(Cursor)):
         _refuse("damaged")
-    *places, types = values
-    followed = (FollowedType(tuple(names), tuple(keys)) for names, keys in types)
-    return Cursor(*places, types=tuple(followed))
+    values[-1] = tuple(FollowedType(tuple(names), tuple(keys)) for names, keys in values[-1])
+    return Cursor(*values)
 
 
 def filter_digest(filter: ChangeFilter) -> str:

@@ -111,6 +111,10 @@ class ChangeStats:
     schema_steps: tuple[str, ...] = ()
     """What the schema has of other shape, one line each; empty if it is the same."""
 
+    @property
+    def total(self) -> int:
+        return self.inserts + self.updates + self.deletes
+
 
 @dataclass(frozen=True, slots=True)
 class ChangeSet:

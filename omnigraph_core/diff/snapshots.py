@@ -6,6 +6,7 @@ Tables are compared one after another. Counts are always those of all changes, w
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from omnigraph_core.diff.model import EVERYTHING, ChangeSet, ChangeStats, TableChanges
@@ -39,10 +40,23 @@ class SnapshotDiff:
         """One table after another, compared when it is asked for."""
         return (compare_tables(self.context, pair, self.filter) for pair in self.pairs)
 
-    def iter_changes(self, *, has_values: bool) -> Iterator[EntityChange]:
-        """All changes, read as they are asked for."""
-        for table in self.iter_tables():
-            yield from table.iter_changes(self.after.manifest_version, has_values=has_values)
+    def iter_changes(
+        self,
+        *,
+        has_values: bool,
+        limit: int | None = None,
+        tables: Iterable[TableDiff] | None = None,
+    ) -> Iterator[EntityChange]:
+        """The changes, `limit` of them at most, read as they are asked for.
+
+        Args:
+            tables: what `iter_tables` gave, if it was asked before.
+        """
+        found = (
+            table.iter_changes(self.after.manifest_version, has_values=has_values, most=limit)
+            for table in (self.iter_tables() if tables is None else tables)
+        )
+        return islice(chain.from_iterable(found), limit)
 
     def change_set(
         self,
@@ -80,7 +94,7 @@ class SnapshotDiff:
             branch=after.branch if is_one_branch else None,
             changes=changes,
             stats=stats,
-            is_complete=len(changes) == stats.inserts + stats.updates + stats.deletes,
+            is_complete=len(changes) == stats.total,
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -21,12 +22,44 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from omnigraph_core.diff.model import ChangeFilter, ChangeSet, EntityChange
+    from omnigraph_core.diff.rows import TableDiff
     from omnigraph_core.diff.snapshots import SnapshotDiff
     from omnigraph_core.history.context import GraphContext
     from omnigraph_core.manifest.snapshot import Snapshot
 
 _LASTING: Final = timedelta(days=1)
 """How long cleanup spares what a stream of changes reads."""
+_QUICK: Final = 4096
+"""Changes that are read too soon for cleanup to come in between."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenDiff:
+    """Two states compared: how much differs where, and the changes as they are asked for.
+
+    What is held is which rows differ, some fifty bytes for each; rows are read in portions.
+    """
+
+    summary: ChangeSet
+    """With the counts of all, and none of the changes."""
+    _found: SnapshotDiff
+    _tables: tuple[TableDiff, ...]
+
+    @classmethod
+    def of(cls, found: SnapshotDiff) -> OpenDiff:
+        tables = tuple(found.iter_tables())
+        return cls(found.change_set(has_values=False, limit=0, tables=tables), found, tables)
+
+    def iter_changes(
+        self, *, has_values: bool = True, limit: int | None = None
+    ) -> Iterator[EntityChange]:
+        """The changes, `limit` of them at most; cleanup spares them for a day if they are many."""
+        _check_limit(limit)
+        total = sum(table.counts.total for table in self._tables)
+        changes = self._found.iter_changes(has_values=has_values, limit=limit, tables=self._tables)
+        if min(total, total if limit is None else limit) <= _QUICK:
+            return changes
+        return _held(self._found, changes)
 
 
 class Diffs:
@@ -91,8 +124,7 @@ class Diffs:
             ConfigError: the filter names a type that neither has.
         """
         _check_limit(limit)
-        after = resolve(self._context, ReadTarget(snapshot_id=commit_id)).snapshot
-        found = self._compared(self._parent(after), after, filter, is_successive=True)
+        found = self._compared_commit(commit_id, filter)
         return found.change_set(has_values=has_values, limit=limit)
 
     def iter_diff(
@@ -112,7 +144,30 @@ class Diffs:
             What `diff_between` raises.
         """
         before, after = self._snapshots(source, target)
-        return self._stream(self._compared(before, after, filter), has_values=has_values)
+        found = self._compared(before, after, filter)
+        return _held(found, found.iter_changes(has_values=has_values))
+
+    def open_diff(
+        self,
+        source: str | ReadTarget,
+        target: str | ReadTarget,
+        filter: ChangeFilter | None = None,
+    ) -> OpenDiff:
+        """What `diff_between` gives, for more changes than fit into memory.
+
+        Raises:
+            What `diff_between` raises.
+        """
+        before, after = self._snapshots(source, target)
+        return OpenDiff.of(self._compared(before, after, filter))
+
+    def open_commit_changes(self, commit_id: str, filter: ChangeFilter | None = None) -> OpenDiff:
+        """What `commit_changes` gives, for more changes than fit into memory.
+
+        Raises:
+            What `commit_changes` raises.
+        """
+        return OpenDiff.of(self._compared_commit(commit_id, filter))
 
     def cursor_at(
         self,
@@ -145,13 +200,20 @@ class Diffs:
         """What was committed on a branch after a cursor, oldest first, one block per commit.
 
         Commits that change nothing the filter asks for have no block, but the cursor passes them.
-        A block is whole, even if it has more than `most_changes`. Without a cursor: the one of now.
+        A page ends before a block that does not fit into `most_changes` any more. A single block
+        is whole, however many it has: without values, at most some hundred bytes are held for
+        each change, and `open_commit_changes` gives the rows one by one. Without a cursor: the
+        one of now.
+
+        Types of the filter are followed: after a rename their rows come under the new name, and
+        the filter may say the old one or the new one. A type that is dropped has no more rows.
 
         Raises:
             BranchNotFound: there is no such branch.
             CursorRejected: the cursor is of another graph, branch or filter, or damaged.
             ChangeFeedGap: cleanup has removed what came right after it.
-            ConfigError: the filter names a type that is not there, or a bound is below 1.
+            ConfigError: a bound is below 1, or, without a cursor, the filter names a type that is
+                not there.
         """
         wanted = Wanted(filter or EVERYTHING, has_values, most_commits, most_changes)
         if cursor is None:
@@ -175,6 +237,10 @@ class Diffs:
         store = self._context.store
         return state_at(store, snapshot.branch, snapshot.incarnation, version).snapshot
 
+    def _compared_commit(self, commit_id: str, filter: ChangeFilter | None) -> SnapshotDiff:
+        after = resolve(self._context, ReadTarget(snapshot_id=commit_id)).snapshot
+        return self._compared(self._parent(after), after, filter, is_successive=True)
+
     def _compared(
         self,
         before: Snapshot | None,
@@ -187,13 +253,15 @@ class Diffs:
         check_type_names(wanted, *(item for item in (before, after) if item is not None))
         return compare_snapshots(self._context, before, after, wanted, is_successive=is_successive)
 
-    def _stream(self, found: SnapshotDiff, *, has_values: bool) -> Iterator[EntityChange]:
-        with ExitStack() as held:
-            for snapshot in (found.before, found.after):
-                if snapshot is not None:
-                    lease = hold(self._context.store, snapshot, purpose="diff", lasting=_LASTING)
-                    held.enter_context(lease)
-            yield from found.iter_changes(has_values=has_values)
+
+def _held(found: SnapshotDiff, changes: Iterator[EntityChange]) -> Iterator[EntityChange]:
+    """The changes; cleanup spares what they are read from."""
+    with ExitStack() as held:
+        for snapshot in (found.before, found.after):
+            if snapshot is not None:
+                lease = hold(found.context.store, snapshot, purpose="diff", lasting=_LASTING)
+                held.enter_context(lease)
+        yield from changes
 
 
 def _check_limit(limit: int | None) -> None:

@@ -208,7 +208,8 @@ def _with_undecided(changes: _Changes, mine: ChangedRows, undecided: Undecided) 
     our_done = np.where(is_gone, Done.REMOVED, changes.our_done)
 
     def joined(changed: np.ndarray, added: np.ndarray) -> np.ndarray:
-        return np.concatenate([changed, added])[order.to_numpy()]
+        found: np.ndarray = np.concatenate([changed, added])[order.to_numpy()]
+        return found
 
     return _Changes(
         ids=ids.take(order),

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Container, Iterable, Mapping
 
     from omnigraph_core.manifest.image import TableEntry
+
+    _Triple: TypeAlias = tuple[TableEntry | None, TableEntry | None, TableEntry | None]
 
 
 class Way(StrEnum):
@@ -95,7 +97,9 @@ class SideTables:
 def pair_tables(base: SideTables, ours: SideTables, theirs: SideTables) -> tuple[TableCase, ...]:
     """The tables of three snapshots, each once, by label."""
     mine, others = _continued(base, ours), _continued(base, theirs)
-    triples = [(old, mine.get(old.location), others.get(old.location)) for old in base.entries]
+    triples: list[_Triple] = [
+        (old, mine.get(old.location), others.get(old.location)) for old in base.entries
+    ]
     triples += [(None, *pair) for pair in _new_pairs(ours, mine.values(), theirs, others.values())]
     cases = []
     for old, our, their in triples:

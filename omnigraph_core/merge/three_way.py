@@ -14,19 +14,11 @@ from omnigraph_core.exec.catalogs import accepted_catalog
 from omnigraph_core.manifest.changes import AcceptSchema
 from omnigraph_core.merge.check import check_result
 from omnigraph_core.merge.groups import connected
-from omnigraph_core.merge.model import (
-    MergeConflict,
-    MergeConflictKind,
-    TableDisposition,
-    TableMerge,
-)
+from omnigraph_core.merge.model import MergeConflict, TableDisposition, TableMerge
+from omnigraph_core.merge.planned import MergeState, merge_state_schemas, plan_merge
 from omnigraph_core.merge.resolve import refuse_choices
-from omnigraph_core.merge.schemas import SchemaMerge, merge_schemas
 from omnigraph_core.merge.shown import MAX_SHOWN, describe_conflicts
-from omnigraph_core.merge.sides import document_of, side_of
 from omnigraph_core.merge.stage import stage_tables
-from omnigraph_core.merge.tables import pair_tables
-from omnigraph_core.merge.work import Sides, TableWork, plan_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -37,6 +29,7 @@ if TYPE_CHECKING:
     from omnigraph_core.manifest.image import AcceptedSchema
     from omnigraph_core.manifest.snapshot import Snapshot
     from omnigraph_core.merge.model import MergeOptions
+    from omnigraph_core.merge.work import Sides, TableWork
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +48,7 @@ class StagedMerge:
 
 def stage_merge(
     context: GraphContext,
-    base: Snapshot,
+    base: Snapshot | MergeState,
     ours: CatalogState,
     theirs: Snapshot,
     options: MergeOptions,
@@ -71,19 +64,14 @@ def stage_merge(
     Raises:
         ConfigError: a choice is made for a row that is not in conflict; tells all.
     """
-    target = ours.snapshot
-    schema = _merged_schema(base.schema, target.schema, theirs.schema, common)
-    sides = _sides(context, (base, target, theirs), schema, common or base.schema)
-    cases = pair_tables(
-        base.tables.values(),
-        target.tables.values(),
-        theirs.tables.values(),
-        sides.ours.names,
-        sides.theirs.names,
+    states = (
+        base if isinstance(base, MergeState) else MergeState.of(base),
+        MergeState.of(ours.snapshot),
+        MergeState.of(theirs),
     )
-    if schema.conflicts:
-        cases = tuple(case for case in cases if sides.is_in_one_shape(case))
-    works = [plan_table(case, sides, options) for case in cases]
+    schema = merge_state_schemas(*states, common)
+    planned = plan_merge(context, states, schema, options, common=common)
+    works, sides = planned.works, planned.sides
     conflicts, read = _conflicts(works), frozenset[str]()
     if not schema.conflicts:
         _check_choices(works, options)
@@ -104,48 +92,9 @@ def stage_merge(
     )
 
 
-def _merged_schema(
-    base: AcceptedSchema,
-    ours: AcceptedSchema,
-    theirs: AcceptedSchema,
-    common: AcceptedSchema | None,
-) -> SchemaMerge:
-    is_three_way = len({base.hash, ours.hash, theirs.hash}) == 3
-    if common is None or not is_three_way or _is_older(base, common):
-        return merge_schemas(base, ours, theirs)
-    conflict = MergeConflict(
-        "schema",
-        None,
-        MergeConflictKind.SCHEMA_CONFLICT,
-        "the commit changes the schema of a line of history that the target is no part of: nothing "
-        "tells which types are the same; change the target's schema first, then bring the rows",
-    )
-    return SchemaMerge(ours, (conflict,), is_changed=False)
-
-
-def _is_older(base: AcceptedSchema, common: AcceptedSchema) -> bool:
-    """Whether the base knows no type or property that both sides cannot know by its id."""
-    return document_of(base).next_identity_id <= document_of(common).next_identity_id
-
-
-def _sides(
-    context: GraphContext,
-    snapshots: tuple[Snapshot, Snapshot, Snapshot],
-    schema: SchemaMerge,
-    common: AcceptedSchema,
-) -> Sides:
-    base, ours, theirs = snapshots
-    merged = ours.schema if schema.conflicts else schema.accepted
-    if len({merged.hash, base.schema.hash, ours.schema.hash, theirs.schema.hash}) == 1:
-        shared = None
-    else:
-        shared = document_of(common)
-    return Sides(
-        base=side_of(context, base, merged, common=shared),
-        ours=side_of(context, ours, merged, common=None),
-        theirs=side_of(context, theirs, merged, common=shared),
-        common=shared,
-    )
+def refused(conflicts: tuple[MergeConflict, ...]) -> StagedMerge:
+    """A merge that nothing can be decided of."""
+    return StagedMerge((), frozenset(), (), conflicts, resolved=0, schema=None)
 
 
 def _conflicts(works: Iterable[TableWork]) -> list[MergeConflict]:

@@ -7,14 +7,11 @@ there: unless both sides agree, somebody has to decide.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +34,3 @@ class Undecided:
 
 
 EVERY_ROW: Final = Undecided(None)
-
-
-def either(one: Mapping[str, Undecided], other: Mapping[str, Undecided]) -> dict[str, Undecided]:
-    """What is in one of two, by table key."""
-    both = {key: one[key] | other[key] for key in one.keys() & other.keys()}
-    return {**one, **other, **both}

@@ -18,7 +18,8 @@ from omnigraph_core.merge.model import (
     TableMerge,
 )
 from omnigraph_core.merge.rows import merge_rows
-from omnigraph_core.merge.tables import Way
+from omnigraph_core.merge.sides import document_of, type_ids
+from omnigraph_core.merge.tables import Way, is_same_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -49,6 +50,18 @@ class Sides:
         """Whether all that have the table have it in the columns of the merged type."""
         pairs = ((self.base, case.base), (self.ours, case.ours), (self.theirs, case.theirs))
         return all(entry is None or side.is_in_shape(entry) for side, entry in pairs)
+
+    def is_ours(self, old: TableEntry, new: TableEntry) -> bool:
+        """Whether a table of the target has the type of one of the base."""
+        known = frozenset() if self.common is None else frozenset(type_ids(self.common).values())
+        return is_same_type(self.base.type_id(old), self.ours.type_id(new), known)
+
+    def is_theirs(self, old: TableEntry, new: TableEntry) -> bool:
+        """The same for the source; that follows the base, or the base follows it."""
+        documents = (document_of(side.snapshot.schema) for side in (self.base, self.theirs))
+        earlier = min(documents, key=lambda document: document.next_identity_id)
+        known = frozenset(type_ids(earlier).values())
+        return is_same_type(self.base.type_id(old), self.theirs.type_id(new), known)
 
     def our_keys(self, keys: Iterable[str]) -> frozenset[str]:
         """The keys that the target has for tables of the merged schema; of new ones the same."""

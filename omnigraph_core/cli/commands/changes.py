@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -9,13 +10,13 @@ import typer
 from omnigraph_core.cli.change_text import block_lines, diff_lines
 from omnigraph_core.cli.interrupt import interruptible
 from omnigraph_core.cli.options import MAIN, JsonOption
-from omnigraph_core.cli.output import change_lines, print_json, print_lines
+from omnigraph_core.cli.output import change_lines, print_json, print_json_list, print_lines
 from omnigraph_core.cli.snapshots import named_target
 from omnigraph_core.cli.target import UriArgument, UriOption, graph_address, open_graph
 from omnigraph_core.diff.model import ChangeFilter, ChangeOp, EntityKind
 
 if TYPE_CHECKING:
-    from omnigraph_core.diff.model import ChangeSet
+    from omnigraph_core.engine.diffs import OpenDiff
 
 app = typer.Typer(help="Follow what is committed on a branch.", no_args_is_help=True)
 
@@ -92,15 +93,12 @@ def diff(
     source, target = map(named_target, names)
     graph = open_graph(address)
     with interruptible(lambda: "the comparison was stopped"):
-        found = graph.diff_between(
-            source,
-            target,
-            _filter(types, kinds, ops),
-            has_values=not (no_values or stat),
-            limit=0 if stat else limit,
-        )
+        found = graph.open_diff(source, target, _filter(types, kinds, ops))
         facts = dict(zip(("uri", "from", "to"), (address, *names), strict=True))
-        _print_changes(facts, found, is_stat=stat, has_values=not no_values, as_json=as_json)
+        if stat:
+            _print_counts(facts, found, as_json=as_json)
+        else:
+            _print_changes(facts, found, limit, has_values=not no_values, as_json=as_json)
 
 
 def commit_changes(
@@ -119,14 +117,12 @@ def commit_changes(
     address = graph_address(uri, uri_option)
     graph = open_graph(address)
     with interruptible(lambda: "the comparison was stopped"):
-        found = graph.commit_changes(
-            commit_id,
-            _filter(types, kinds, ops),
-            has_values=not (no_values or stat),
-            limit=0 if stat else limit,
-        )
+        found = graph.open_commit_changes(commit_id, _filter(types, kinds, ops))
         facts = {"uri": address}
-        _print_changes(facts, found, is_stat=stat, has_values=not no_values, as_json=as_json)
+        if stat:
+            _print_counts(facts, found, as_json=as_json)
+        else:
+            _print_changes(facts, found, limit, has_values=not no_values, as_json=as_json)
 
 
 @app.command()
@@ -200,13 +196,25 @@ def _filter(
     return ChangeFilter(frozenset(kinds or ()), frozenset(types or ()), frozenset(ops or ()))
 
 
-def _print_changes(
-    facts: dict[str, str], found: ChangeSet, *, is_stat: bool, has_values: bool, as_json: bool
-) -> None:
+def _print_counts(facts: dict[str, str], found: OpenDiff, *, as_json: bool) -> None:
     if not as_json:
-        print_lines(change_lines(found.stats) if is_stat else diff_lines(found))
+        print_lines(change_lines(found.summary.stats))
         return
-    document = facts | found.to_json(has_values=has_values)
-    if is_stat:
-        del document["changes"], document["complete"]
+    document = facts | found.summary.to_json()
+    del document["changes"], document["complete"]
     print_json(document)
+
+
+def _print_changes(
+    facts: dict[str, str], found: OpenDiff, limit: int | None, *, has_values: bool, as_json: bool
+) -> None:
+    """Each change is printed when it is read: no more than a portion of them is in memory."""
+    changes = found.iter_changes(has_values=has_values, limit=limit)
+    summary = found.summary
+    if not as_json:
+        print_lines(diff_lines(summary.stats, changes))
+        return
+    is_complete = limit is None or summary.stats.total <= limit
+    document = facts | replace(summary, is_complete=is_complete).to_json()
+    items = (change.to_json(has_values=has_values) for change in changes)
+    print_json_list(document, "changes", items)

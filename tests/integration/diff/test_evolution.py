@@ -208,12 +208,3 @@ def test_the_feed_tells_when_the_schema_changes(og: Omnigraph) -> None:
     ]
 
 
-def test_a_filter_of_the_feed_ends_with_its_type(og: Omnigraph) -> None:
-    wanted = ChangeFilter(type_names=frozenset({"Part"}))
-    cursor = og.cursor_at(filter=wanted)
-    load(og, part("d"))
-    og.schema_apply(RENAMED)
-    page = og.poll(cursor, filter=wanted)
-    assert [told(block.changes) for block in page.blocks] == [[("insert", "Part d", ())], []]
-    with pytest.raises(ConfigError, match="no type `Part`"):
-        og.poll(page.cursor, filter=wanted)
