@@ -58,11 +58,23 @@ def create_branch(
 
 
 def delete_branch(
-    context: GraphContext, name: str, *, is_internal_allowed: bool = False, actor: str | None
-) -> None:
+    context: GraphContext,
+    name: str,
+    *,
+    if_commit: str | None = None,
+    is_internal_allowed: bool = False,
+    actor: str | None,
+) -> BranchRef:
     """Remove a branch; its commits stay known.
 
+    Args:
+        if_commit: the commit that must be its head.
+
+    Returns:
+        The branch that was.
+
     Raises:
+        PreconditionFailed: its head is not `if_commit`.
         ConfigError: main, or a branch of OmniGraph's own.
         BranchNotFound: there is none of that name.
         BranchInUse: branches forked from it, or running runs, depend on it; runs that have expired
@@ -75,8 +87,11 @@ def delete_branch(
             f"`{ref.branch}` is the target of {'; '.join(map(_shown, live))}",
             hint="publish or abort these runs first",
         )
-    remove_branch(context, ref, is_internal_allowed=is_internal_allowed, actor=actor)
+    remove_branch(
+        context, ref, if_commit=if_commit, is_internal_allowed=is_internal_allowed, actor=actor
+    )
     give_up_expired(context, runs, mark_aborted)
+    return ref
 
 
 def _shown(run: RunRecord) -> str:

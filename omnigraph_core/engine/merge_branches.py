@@ -6,7 +6,6 @@ moves before the merge lands, everything is decided again on its newest state.
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -25,24 +24,29 @@ from omnigraph_core.errors import (
 )
 from omnigraph_core.failpoints import declare
 from omnigraph_core.history import door
-from omnigraph_core.history.ancestry import merge_base
+from omnigraph_core.history.bases import find_base, nearest
+from omnigraph_core.history.branches import catalog_of
 from omnigraph_core.history.snapshots import state_at_commit
+from omnigraph_core.manifest.catalog import load_latest
 from omnigraph_core.manifest.changes import touched
 from omnigraph_core.manifest.names import check_actor, is_internal
 from omnigraph_core.manifest.publisher import CommitDraft
 from omnigraph_core.manifest.requirements import HeadIs, requirements_of
 from omnigraph_core.manifest.retry import back_off, prepare_again
 from omnigraph_core.merge.model import MergeOutcome, MergeResult, summary_of
-from omnigraph_core.merge.three_way import stage_merge
+from omnigraph_core.merge.three_way import refused, stage_merge
+from omnigraph_core.merge.virtual_base import open_base
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
+    from omnigraph_core.history.bases import MergeBase
     from omnigraph_core.history.context import GraphContext
     from omnigraph_core.history.refs import BranchRef
     from omnigraph_core.manifest.catalog import CatalogState
     from omnigraph_core.manifest.image import GraphCommit
     from omnigraph_core.manifest.requirements import Requirement
+    from omnigraph_core.manifest.snapshot import Snapshot
     from omnigraph_core.merge.model import MergeOptions
     from omnigraph_core.merge.three_way import StagedMerge
 
@@ -127,13 +131,37 @@ def hit_staged() -> None:
 
 def delete_merged(context: GraphContext, result: MergeResult, *, actor: str | None) -> MergeResult:
     """Delete the source of a merge if it has nothing that was not merged; never fails the merge."""
-    with contextlib.suppress(BranchNotFound, ConfigError, ConflictError, StorageError):
+    try:
         _PUBLISHED.hit()
         _, now = context.head(result.source)
-        if now.snapshot.commit.graph_commit_id == result.source_commit_id:
-            delete_branch(context, result.source, actor=actor)
-            return replace(result, is_source_deleted=True)
-    return result
+        _check_merged(result, now.snapshot.commit.graph_commit_id)
+        ref = delete_branch(context, result.source, if_commit=result.source_commit_id, actor=actor)
+    except PreconditionFailed as moved:
+        return replace(result, source_note=_unmerged(moved.actual))
+    except (BranchNotFound, ConfigError, ConflictError, StorageError) as problem:
+        return replace(result, source_note=problem.message)
+    return replace(result, is_source_deleted=True, source_note=_lost(context, ref, result))
+
+
+def _check_merged(result: MergeResult, head: str) -> None:
+    if head != result.source_commit_id:
+        raise PreconditionFailed(f"the head of `{result.source}`", result.source_commit_id, head)
+
+
+def _unmerged(head: str) -> str:
+    return f"commit {head} was made meanwhile, and is not merged"
+
+
+def _lost(context: GraphContext, ref: BranchRef, result: MergeResult) -> str | None:
+    """What is to be said of a commit that was made between the last look and the deletion."""
+    try:
+        state = load_latest(catalog_of(context.store, ref))
+    except StorageError:
+        return None  # cleanup has taken it: that was long ago
+    head = state.snapshot.commit.graph_commit_id
+    if head == result.source_commit_id:
+        return None
+    return f"{_unmerged(head)}; create a branch from it to keep it"
 
 
 def _check_names(source: str, target: str, *, is_internal_allowed: bool) -> tuple[str, str]:
@@ -173,12 +201,16 @@ class _Merge:
         head = target.snapshot.commit.graph_commit_id
         if self.if_commit is not None and self.if_commit != head:
             raise PreconditionFailed("head", self.if_commit, head)
-        base = self._find_base(ref, target)
+        known = {
+            **self.context.commits.of_branch(self.source_ref, self.source),
+            **self.context.commits.of_branch(ref, target),
+        }
+        base = self._find_base(head, known)
         result = MergeResult(
             source=self.names[0],
             target=self.names[1],
-            outcome=_outcome(base.graph_commit_id, self.source_id, head),
-            base_commit_id=base.graph_commit_id,
+            outcome=_outcome(nearest(base), self.source_id, head),
+            base_commit_id=nearest(base),
             source_commit_id=self.source_id,
             target_commit_id=head,
             commit=None,
@@ -186,14 +218,25 @@ class _Merge:
         )
         if result.outcome is MergeOutcome.ALREADY_UP_TO_DATE:
             return result
-        return self._merged(ref, target, self._state_of(base), result)
+        return self._merged(ref, target, self._staged(base, target, known), result)
+
+    def _staged(
+        self, base: MergeBase, target: CatalogState, known: Mapping[str, GraphCommit]
+    ) -> StagedMerge:
+        opened = open_base(
+            self.context,
+            base,
+            lambda commit_id: self._snapshot_of(known[commit_id]),
+            self.options.strategy,
+        )
+        if opened.conflicts:
+            return refused(opened.conflicts)
+        theirs = self.source.snapshot
+        return stage_merge(self.context, opened.state, target, theirs, self.options)
 
     def _merged(
-        self, ref: BranchRef, target: CatalogState, base: CatalogState, result: MergeResult
+        self, ref: BranchRef, target: CatalogState, staged: StagedMerge, result: MergeResult
     ) -> MergeResult:
-        staged = stage_merge(
-            self.context, base.snapshot, target, self.source.snapshot, self.options
-        )
         result = told(result, staged)
         if self.options.is_dry_run:
             return result
@@ -211,24 +254,19 @@ class _Merge:
         commit = publish(self.context, ref, target, draft)
         return replace(result, commit=commit, target_commit_id=commit.parent_commit_id or "")
 
-    def _find_base(self, ref: BranchRef, target: CatalogState) -> GraphCommit:
-        """The newest commit that both contain."""
-        known = {
-            **self.context.commits.of_branch(self.source_ref, self.source),
-            **self.context.commits.of_branch(ref, target),
-        }
-        head = target.snapshot.commit.graph_commit_id
-        found = merge_base(self.source_id, head, known.get)
+    def _find_base(self, head: str, known: Mapping[str, GraphCommit]) -> MergeBase:
+        """The newest commit that both contain, or all that are."""
+        found = find_base(self.source_id, head, known.get)
         if found is None:
             raise ConflictError(
                 f"`{self.names[0]}` and `{self.names[1]}` have no commit in common",
                 hint="nothing tells what each has changed; export one and load it into the other",
             )
-        return known[found]
+        return found
 
-    def _state_of(self, base: GraphCommit) -> CatalogState:
+    def _snapshot_of(self, base: GraphCommit) -> Snapshot:
         try:
-            return state_at_commit(self.context.store, base)
+            return state_at_commit(self.context.store, base).snapshot
         except SnapshotNotFound as gone:
             raise SnapshotNotFound(
                 f"cleanup has removed commit {base.graph_commit_id}, where `{self.names[0]}` and "

@@ -14,16 +14,31 @@ if TYPE_CHECKING:
 
 
 def remove_branch(
-    context: GraphContext, ref: BranchRef, *, is_internal_allowed: bool, actor: str | None
+    context: GraphContext,
+    ref: BranchRef,
+    *,
+    if_commit: str | None = None,
+    is_internal_allowed: bool,
+    actor: str | None,
 ) -> None:
     """Remove a branch whatever runs work towards it; its commits stay known.
 
+    Args:
+        if_commit: the commit that must be its head.
+
     Raises:
+        PreconditionFailed: its head is not `if_commit`.
         ConfigError: main, or a branch of OmniGraph's own.
         BranchNotFound: it is gone.
         BranchInUse: branches forked from it are there.
     """
-    branches.delete_branch(context.store, ref, is_internal_allowed=is_internal_allowed, actor=actor)
+    branches.delete_branch(
+        context.store,
+        ref,
+        if_commit=if_commit,
+        is_internal_allowed=is_internal_allowed,
+        actor=actor,
+    )
     context.forget(ref)
     try:  # after: nothing is committed on it any more
         context.commits.catch_up(ref, load_latest(branches.catalog_of(context.store, ref)))

@@ -14,7 +14,7 @@ from omnigraph_core.clock import now_us
 from omnigraph_core.diagnostics import did_you_mean
 from omnigraph_core.errors import BranchNotFound, ObjectNotFound, StorageError
 from omnigraph_core.history import refs
-from omnigraph_core.history.ancestry import merge_base
+from omnigraph_core.history.bases import commits_of, find_base
 from omnigraph_core.history.branches import catalog_of
 from omnigraph_core.history.refs import BranchRef
 from omnigraph_core.history.retention import Version, retained
@@ -163,8 +163,8 @@ def _merge_bases(
 ) -> Mapping[str, frozenset[int]]:
     """Versions a later merge compares against, by incarnation.
 
-    Fork points, the newest commit merged from each branch, and the merge bases of every branch with
-    its source and with main. Any two branches then have their base among them.
+    Fork points, the newest commit merged from each branch, and what a merge of every branch with
+    its source and with main needs. Any two branches then have their base among them.
     """
     known = {commit.graph_commit_id: commit for commit in commits}
     by_incarnation = {head.ref.incarnation: head for head in heads}
@@ -178,9 +178,8 @@ def _merge_bases(
         found.setdefault(fork.incarnation, set()).add(fork.manifest_version)
         found.setdefault(head.ref.incarnation, set()).add(1)
         for other in {fork.incarnation, refs.MAIN_REF.incarnation} & by_incarnation.keys():
-            base = merge_base(_id(head), _id(by_incarnation[other]), known.get)
-            shared = known.get(base) if base is not None else None
-            if shared is not None:
+            base = find_base(_id(head), _id(by_incarnation[other]), known.get)
+            for shared in map(known.__getitem__, commits_of(base)):
                 found.setdefault(shared.incarnation, set()).add(shared.manifest_version)
     return {incarnation: frozenset(versions) for incarnation, versions in found.items()}
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from omnigraph_core.history.ancestry import Lookup
     from omnigraph_core.manifest.image import GraphCommit
 
-_MOST_LEVELS: Final = 8
-"""How far joins of joins are followed; beyond that what differs counts as not known."""
+MOST_LEVELS: Final = 32
+"""How far joins of joins are followed; whatever commits beyond that disagree about is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ MergeBase: TypeAlias = "str | Join"
 
 def find_base(source_head: str, target_head: str, lookup: Lookup) -> MergeBase | None:
     """What two heads are compared with; None if they have no commit in common."""
-    return _found(source_head, target_head, lookup, _MOST_LEVELS)
+    return _found(source_head, target_head, lookup, MOST_LEVELS)
 
 
 def nearest(base: MergeBase) -> str:

@@ -21,7 +21,7 @@ from omnigraph_core.failpoints import declare
 from omnigraph_core.history import refs
 from omnigraph_core.history.refs import BranchRef, DeletedBranch, ForkPoint
 from omnigraph_core.ids import new_ulid
-from omnigraph_core.manifest.catalog import Catalog, create_branch_catalog
+from omnigraph_core.manifest.catalog import Catalog, create_branch_catalog, load_latest
 from omnigraph_core.manifest.image import MAIN
 from omnigraph_core.manifest.layout import branch_manifest_path
 from omnigraph_core.manifest.names import check_actor, check_branch_name, is_internal
@@ -95,11 +95,20 @@ def create_branch(
 
 
 def delete_branch(
-    store: Store, ref: BranchRef, *, is_internal_allowed: bool = False, actor: str | None
+    store: Store,
+    ref: BranchRef,
+    *,
+    if_commit: str | None = None,
+    is_internal_allowed: bool = False,
+    actor: str | None,
 ) -> None:
     """Remove a branch. What only it used stays readable by commit id until cleanup takes it.
 
+    Args:
+        if_commit: the commit that must be its head.
+
     Raises:
+        PreconditionFailed: its head is not `if_commit`.
         ConfigError: main, or a branch of OmniGraph's own.
         BranchInUse: branches forked from it are there.
         BranchNotFound: it is gone, or another one has its name by now.
@@ -116,8 +125,17 @@ def delete_branch(
     refs.put_deleted(store, DeletedBranch(ref, now_us(), check_actor(actor)))
     _MARKED.hit()
     check_still_there(store, ref)
+    if if_commit is not None:
+        # The mark stays: on a branch that is there it says nothing, and another may be at deleting.
+        _check_head(store, ref, if_commit)
     refs.delete_branch_ref(store, ref.branch)
     _DELETED.hit()
+
+
+def _check_head(store: Store, ref: BranchRef, expected: str) -> None:
+    head = load_latest(catalog_of(store, ref)).snapshot.commit.graph_commit_id
+    if head != expected:
+        raise PreconditionFailed(f"the head of `{ref.branch}`", expected, head)
 
 
 def descendants(store: Store, ref: BranchRef) -> tuple[str, ...]:

@@ -193,6 +193,8 @@ class MergeResult:
     is_schema_changed: bool = False
     is_dry_run: bool = False
     is_source_deleted: bool = False
+    source_note: str | None = None
+    """Why the source is still there though it was to be deleted, or what was lost with it."""
 
     def to_json(self) -> dict[str, object]:
         kinds = Counter(str(item.kind) for item in self.conflicts)
@@ -207,6 +209,7 @@ class MergeResult:
             "schema_changed": self.is_schema_changed,
             "dry_run": self.is_dry_run,
             "source_deleted": self.is_source_deleted,
+            **({} if self.source_note is None else {"source_note": self.source_note}),
             "resolved": self.resolved,
             "tables": [table.to_json() for table in self.tables],
             "conflict_counts": dict(sorted(kinds.items())),

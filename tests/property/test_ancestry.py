@@ -1,4 +1,4 @@
-"""The merge base of random graphs of commits equals what trying every commit finds."""
+"""The merge bases of random graphs of commits equal what trying every commit finds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omnigraph_core.history.ancestry import ancestors, first_parents, is_ancestor, merge_base
+from omnigraph_core.history.ancestry import (
+    ancestors,
+    first_parents,
+    is_ancestor,
+    merge_base,
+    merge_bases,
+)
+from omnigraph_core.history.bases import Join, MergeBase, commits_of, find_base, nearest
 from omnigraph_core.manifest.image import GraphCommit
 from tests.support.examples import examples
 from tests.unit.history.commits import make_commit
@@ -24,7 +31,8 @@ def graphs(draw: st.DrawFn) -> tuple[Graph, list[str]]:
     for at, name in enumerate(names):
         recent = st.sampled_from(names[max(0, at - 4) : at] or names[:1])
         parents = draw(st.lists(recent, min_size=1, max_size=2)) if at else []
-        version, time = draw(st.integers(1, 3)), draw(st.integers(0, 2))
+        # Clocks that agree on little, or on nothing: a parent may be younger than its child.
+        version, time = draw(st.integers(1, 3)), draw(st.integers(0, 2) | st.integers(0, size))
         commits[name] = make_commit(name, *parents, version=version, at=time)
     for reclaimed in draw(st.just(()) | st.sets(st.sampled_from(names), max_size=2)):
         del commits[reclaimed]
@@ -44,7 +52,7 @@ def distances(graph: Graph, head: str) -> dict[str, int]:
     return found
 
 
-def best_base(graph: Graph, source: str, target: str) -> str | None:
+def best_bases(graph: Graph, source: str, target: str) -> tuple[str, ...]:
     from_source, from_target = distances(graph, source), distances(graph, target)
     common = from_source.keys() & from_target.keys()
     older = {id for other in common for id in distances(graph, other) if id != other}
@@ -54,17 +62,52 @@ def best_base(graph: Graph, source: str, target: str) -> str | None:
         far = from_source[commit_id] + from_target[commit_id]
         return (-far, commit.manifest_version, commit.created_at, commit_id)
 
-    return max(common - older, key=rank, default=None)
+    return tuple(sorted(common - older, key=rank, reverse=True))
+
+
+@settings(max_examples=examples(500))
+@given(graphs(), st.data())
+def test_merge_bases_are_the_best_of_all(
+    made: tuple[Graph, list[str]], data: st.DataObject
+) -> None:
+    graph, names = made
+    source, target = data.draw(st.sampled_from(names)), data.draw(st.sampled_from(names))
+    expected = best_bases(graph, source, target)
+    assert merge_bases(source, target, graph.get) == expected
+    assert merge_bases(target, source, graph.get) == expected
+    assert merge_base(source, target, graph.get) == next(iter(expected), None)
 
 
 @settings(max_examples=examples(300))
 @given(graphs(), st.data())
-def test_merge_base_is_the_best_of_all(made: tuple[Graph, list[str]], data: st.DataObject) -> None:
+def test_a_base_is_made_of_all_of_them(made: tuple[Graph, list[str]], data: st.DataObject) -> None:
+    """And each join is compared with what both of its parts have in common."""
     graph, names = made
     source, target = data.draw(st.sampled_from(names)), data.draw(st.sampled_from(names))
-    expected = best_base(graph, source, target)
-    assert merge_base(source, target, graph.get) == expected
-    assert merge_base(target, source, graph.get) == expected
+    expected = best_bases(graph, source, target)
+    found = find_base(source, target, graph.get)
+    assert parts_of(found) == expected
+    assert commits_of(found) <= graph.keys()
+    if found is not None:
+        assert nearest(found) == expected[0]
+    check_roots(graph, found)
+
+
+def parts_of(base: MergeBase | None) -> tuple[str, ...]:
+    if isinstance(base, Join):
+        return (*parts_of(base.ours), base.theirs)
+    return () if base is None else (base,)
+
+
+def check_roots(graph: Graph, base: MergeBase | None) -> None:
+    if not isinstance(base, Join):
+        return
+    inside = {id for part in parts_of(base.ours) for id in distances(graph, part)}
+    common = inside & distances(graph, base.theirs).keys()
+    older = {id for other in common for id in distances(graph, other) if id != other}
+    assert set(parts_of(base.root)) == common - older
+    check_roots(graph, base.ours)
+    check_roots(graph, base.root)
 
 
 @settings(max_examples=examples(100))

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from omnigraph_core.engine.omnigraph import Omnigraph
     from omnigraph_core.history.snapshots import ReadTarget
+    from omnigraph_core.merge.model import MergeResult
 
 app = typer.Typer(help="Make, list, merge, reset and delete branches.", no_args_is_help=True)
 
@@ -160,8 +161,17 @@ def merge(
         )
     headline = f"merged {result.source} into {result.target}"
     print_merge(result, headline, conflicts, actor=actor, as_json=as_json)
-    if delete_branch and not dry_run and not result.is_source_deleted:
-        typer.echo(f"the branch {result.source} could not be deleted", err=True)
+    if delete_branch and not dry_run:
+        _tell_deletion(result)
+
+
+def _tell_deletion(result: MergeResult) -> None:
+    """What there is to say on a branch that was to be deleted, beside that it was."""
+    note = "" if result.source_note is None else f": {result.source_note}"
+    if not result.is_source_deleted:
+        typer.echo(f"the branch {result.source} was not deleted{note}", err=True)
+    elif note:
+        typer.echo(f"the branch {result.source} was deleted{note}", err=True)
 
 
 @app.command()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from omnigraph_core.manifest.image import GraphCommit
 
 app = typer.Typer(help="Look at commits, take them back, repeat them.", no_args_is_help=True)
+
+_EPOCH: Final = datetime.fromtimestamp(0, UTC)
 
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The commit.", show_default=False)]
 ListBranchOption = Annotated[
@@ -131,4 +134,7 @@ app.command("cherry-pick")(pick)
 
 def _line(commit: GraphCommit) -> str:
     place = f"branch={commit.manifest_branch or MAIN} version={commit.manifest_version}"
-    return with_actor(f"{commit.graph_commit_id} {place}", commit.actor_id)
+    line = with_actor(f"{commit.graph_commit_id} {place}", commit.actor_id)
+    # To the microsecond: `--at` with it finds this commit, not the one before.
+    made = _EPOCH + timedelta(microseconds=commit.created_at)
+    return f"{line} operation={commit.operation} time={made:%Y-%m-%dT%H:%M:%S.%fZ}"

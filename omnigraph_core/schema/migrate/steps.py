@@ -46,7 +46,7 @@ class DataWork(StrEnum):
     REWRITE = "rewrite"
     """Writes one column again in another storage type; values stay equal."""
     PURGE = "purge"
-    """Removes the data from every retained version."""
+    """Removes the data from every version of the branch."""
 
 
 class TypeKind(StrEnum):
@@ -59,7 +59,7 @@ class DropMode(StrEnum):
     SOFT = "soft"
     """Older versions keep the data readable."""
     HARD = "hard"
-    """The data is purged from older versions too."""
+    """The data is purged from older versions of the branch too."""
 
 
 class StepKind(StrEnum):

@@ -99,6 +99,19 @@ def test_merging_tells_what_came_of_it(folder: Path, full: Omnigraph) -> None:
     assert full.branch_list() == ("main",)
 
 
+def test_a_branch_that_stays_after_its_merge(call: Call, full: Omnigraph) -> None:
+    full.branch_create("review")
+    full.load(BIN, mode="merge", branch="review")
+    full.branch_create("review/next", source="review")
+    code, output, errors = call("branch", "merge", "review", "stock", "--delete-branch")
+    assert (code, output.splitlines()[0]) == (0, "merged review into main: fast_forward")
+    assert errors.startswith("the branch review was not deleted: ")
+    assert "review/next" in errors
+    assert full.branch_list() == ("main", "review", "review/next")
+    preview = call("branch", "merge", "review", "stock", "--delete-branch", "--dry-run")
+    assert preview[2] == ""
+
+
 def test_a_merge_as_a_document(call: Call, full: Omnigraph) -> None:
     full.branch_create("review")
     full.branch_create("other")

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import pytest
+import typer
 
+from omnigraph_core.diff.rows import TableDiff
 from tests.integration.cli.process import omnigraph
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
+    from omnigraph_core.diff.model import EntityChange
     from omnigraph_core.engine.omnigraph import Omnigraph
     from tests.integration.cli.conftest import Call
 
@@ -73,6 +78,47 @@ def test_a_diff_as_a_document(call: Call, edited: Omnigraph) -> None:
     stat = json.loads(call("branch", "diff", "main..review", "stock", "--json", "--stat")[1])
     assert stat["stats"] == expected["stats"]
     assert "changes" not in stat
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_a_change_is_printed_before_the_next_is_read(
+    call: Call, edited: Omnigraph, monkeypatch: pytest.MonkeyPatch, as_json: bool
+) -> None:
+    """However many there are, a portion of them is in memory."""
+    told: list[str] = []
+    read = TableDiff.iter_changes
+    echo = typer.echo
+
+    def reading(*arguments: Any, **options: Any) -> Iterator[EntityChange]:
+        for change in read(*arguments, **options):
+            told.append(f"read {change.id}")
+            yield change
+
+    def printing(text: str = "", **options: Any) -> None:
+        told.append(f"print {text}")
+        echo(text, **options)
+
+    monkeypatch.setattr(TableDiff, "iter_changes", reading)
+    monkeypatch.setattr(typer, "echo", printing)
+    call("branch", "diff", "main..review", "stock", *(["--json"] if as_json else []))
+    ids = ["M12", "M8", "h1", "h2"]
+    assert [item for item in told if item.startswith("read")] == [f"read {id}" for id in ids]
+    for id, following in pairwise(ids):
+        between = told[told.index(f"read {id}") : told.index(f"read {following}")]
+        assert any(item.startswith("print") and id in item for item in between)
+
+
+def test_the_form_of_a_document(call: Call, edited: Omnigraph) -> None:
+    """Written in pieces, it is what it would be as a whole."""
+    for options in ((), ("--op", "update"), ("--limit", 0), ("--limit", 1), ("--kind", "edge")):
+        output = call("branch", "diff", "main..review", "stock", "--json", *options)[1]
+        assert output == f"{json.dumps(json.loads(output), indent=2, ensure_ascii=False)}\n"
+        document = json.loads(output)
+        stats = document["stats"]
+        total = stats["inserts"] + stats["updates"] + stats["deletes"]
+        assert document["complete"] == (len(document["changes"]) == total)
+    nothing = call("branch", "diff", "main..main", "stock", "--json")[1]
+    assert nothing.endswith('"changes": []\n}\n')
 
 
 def test_tags_and_commits(call: Call, edited: Omnigraph) -> None:

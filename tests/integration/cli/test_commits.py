@@ -18,13 +18,17 @@ def test_the_list_is_newest_first(call: Call, full: Omnigraph) -> None:
     full.branch_create("review")
     full.load(BIN, mode="merge", branch="review", actor="ada")
     third, second, first = (item.graph_commit_id for item in full.list_commits("review"))
-    assert call("commit", "list", "stock", "--branch", "review") == (
-        0,
-        f"{third} branch=review version=2 actor=ada\n"
-        f"{second} branch=main version=2\n"
-        f"{first} branch=main version=1\n",
-        "",
-    )
+    code, output, errors = call("commit", "list", "stock", "--branch", "review")
+    assert (code, errors) == (0, "")
+    lines = [line.split(" time=") for line in output.splitlines()]
+    assert [line for line, _ in lines] == [
+        f"{third} branch=review version=2 actor=ada operation=load",
+        f"{second} branch=main version=2 operation=load",
+        f"{first} branch=main version=1 operation=init",
+    ]
+    for (_, moment), commit_id in zip(lines[1:], (second, first), strict=True):
+        shown = json.loads(call("snapshot", "stock", "--at", moment, "--json")[1])
+        assert shown["commit_id"] == commit_id, "what --at takes"
     assert call("commit", "list", "--uri", "stock", "--limit", "1")[1].split()[0] == second
     assert call("commit", "list", "stock", "--limit", "0") == (0, "", "")
 

@@ -5,6 +5,7 @@ A write lands before a schema change or after it, under the schema of that momen
 
 from __future__ import annotations
 
+import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,8 @@ SLOWLY = {"OMNIGRAPH_FAILPOINTS": "publish.before_image=sleep(10)"}
 NO_LOCK = {"OMNIGRAPH_SCHEMA_LOCK": "0.001"}
 """The lock expires at once: what counts is decided when the change is published."""
 RIVALS = 3
+PAUSE = 0.2
+"""Seconds between two loads: who never pauses leaves no time to prepare a schema change in."""
 MERGED = 6
 GRADED = SCHEMA.replace("stock: I64?", "stock: I64 @default(0)\n  grade: I64 @default(5)")
 RENAMED = GRADED.replace("stock: I64 ", "amount: I64 ").replace(
@@ -55,6 +58,7 @@ def load_always(address: str) -> dict[str, Any]:
         while True:
             og.load(jsonl(part(f"loaded {taken}", stock=taken)), actor="loader")
             taken += 1
+            time.sleep(PAUSE)
     except DataError as refused:
         return {"taken": taken, "refused": refused.message}
 

@@ -55,7 +55,7 @@ def test_what_is_no_cursor() -> None:
     assert refusal("") == "the cursor is empty"
     assert refusal("what is this?") == "the cursor is no cursor"
     assert refusal("ü") == "the cursor is no cursor"
-    assert refusal(text[:-3]) == "the cursor is damaged"
+    assert refusal(text[:-4]) == "the cursor is damaged"
     assert refusal("AA") == "the cursor is damaged"
     assert refusal(sealed(1, json.dumps(["a", "b"]).encode())) == "the cursor is damaged"
     assert refusal(sealed(2, b"{}")) == "the cursor is of a newer release"

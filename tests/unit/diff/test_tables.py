@@ -13,7 +13,7 @@ from omnigraph_core.diff.tables import check_type_names, pair_tables
 from omnigraph_core.errors import ConfigError
 from omnigraph_core.manifest.image import AcceptedSchema, TableOperation
 from omnigraph_core.schema.build import compile_schema
-from omnigraph_core.schema.continuity import continuity
+from omnigraph_core.schema.continuity import continuity, next_document
 from omnigraph_core.schema.document import build_document, render_document, schema_hash
 from tests.unit.manifest.samples import entry, image, snapshot
 
@@ -39,8 +39,11 @@ NEXT = {"table_version": 4, "physical_version": 9}
 
 
 def accepted(text: str, before: AcceptedSchema | None = None) -> AcceptedSchema:
-    known = None if before is None else document_of(before)
-    document = build_document(compile_schema(text), accepted=known)
+    compiled = compile_schema(text)
+    if before is None:
+        document = build_document(compiled, accepted=None)
+    else:
+        document = next_document(compiled, document_of(before))
     return AcceptedSchema(text, render_document(document), schema_hash(document))
 
 

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
 
-from omnigraph_core.history.ancestry import ancestors, first_parents, is_ancestor, merge_base
+from omnigraph_core.history.ancestry import (
+    ancestors,
+    first_parents,
+    is_ancestor,
+    merge_base,
+    merge_bases,
+)
 from tests.unit.history.commits import CountingLookup, make_commit
 
 if TYPE_CHECKING:
@@ -154,6 +160,8 @@ def test_of_several_newest_bases_the_nearest_wins() -> None:
         make_commit("t", "t1", "q", at=4),
     )
     assert merge_base("s", "t", CountingLookup(commits)) == "q"
+    assert merge_bases("s", "t", CountingLookup(commits)) == ("q", "p")
+    assert merge_bases("t", "s", CountingLookup(commits)) == ("q", "p")
 
 
 def test_a_head_that_the_other_contains_is_the_base() -> None:
@@ -190,6 +198,45 @@ def test_a_near_base_costs_the_same_in_any_history(history: int) -> None:
     assert merge_base("s4", "t6", lookup) == fork
     assert set(lookup.visits.values()) == {1}
     assert len(lookup.visits) <= 2 * (5 + 7) + 2
+
+
+@pytest.mark.parametrize("history", [100, 20_000])
+def test_several_bases_cost_the_same_in_any_history(history: int) -> None:
+    """What is walked is newer than what the bases have in common."""
+    trunk = line("m", history)
+    fork = trunk[-1].graph_commit_id
+    sides = [*line("s", 5, fork), *line("t", 7, fork)]
+    crossed = [make_commit("x", "s4", "t6", at=30_000), make_commit("y", "t6", "s4", at=30_001)]
+    lookup = CountingLookup([*trunk, *sides, *crossed, *line("a", 6, "x"), *line("b", 3, "y")])
+    assert merge_bases("a5", "b2", lookup) == ("t6", "s4")
+    assert set(lookup.visits.values()) == {1}
+    assert len(lookup.visits) <= 2 * (5 + 7) + 6 + 3 + 4
+
+
+def test_an_old_base_is_far_from_a_new_one() -> None:
+    """One base is the newest commit of a long line, the other is old: only what is between them."""
+    trunk = line("m", 300)
+    commits = [
+        *trunk,
+        make_commit("old", "m9", at=10),
+        make_commit("s", "m299", "old", at=30_000),
+        make_commit("t", "old", "m299", at=30_001),
+    ]
+    lookup = CountingLookup(commits)
+    assert merge_bases("s", "t", lookup) == ("m299", "old")
+    assert "m5" not in lookup.visits
+
+
+def test_wrong_clocks_give_no_base_that_another_contains() -> None:
+    """`old` says to be newer than what is built on it."""
+    commits = (
+        make_commit("old", at=90),
+        make_commit("mid", "old", at=3),
+        make_commit("new", "mid", at=2),
+        make_commit("s", "new", "old", at=95),
+        make_commit("t", "new", "old", at=96),
+    )
+    assert merge_bases("s", "t", CountingLookup(commits)) == ("new",)
 
 
 def test_a_base_at_one_head_is_found_without_the_rest() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from omnigraph_core.manifest.image import TableEntry, TableOperation
-from omnigraph_core.merge.tables import TableCase, Way, pair_tables
+from omnigraph_core.merge.tables import SideTables, TableCase, Way, is_same_type, pair_tables
 
 
 def entry(key: str, version: int, location: str | None = None) -> TableEntry:
@@ -27,16 +27,15 @@ def paired(
     theirs: list[TableEntry],
     our_names: dict[str, str] | None = None,
     their_names: dict[str, str] | None = None,
+    *,
+    is_continued: bool = False,
 ) -> list[TableCase]:
     same = {item.table_key: item.table_key for item in (*base, *ours, *theirs)}
-    found = pair_tables(
-        base,
-        ours,
-        theirs,
-        same if our_names is None else our_names,
-        same if their_names is None else their_names,
-    )
-    return list(found)
+
+    def side(entries: list[TableEntry], names: dict[str, str] | None) -> SideTables:
+        return SideTables(entries, same if names is None else names, lambda *_: is_continued)
+
+    return list(pair_tables(side(base, None), side(ours, our_names), side(theirs, their_names)))
 
 
 @pytest.mark.parametrize(
@@ -92,6 +91,67 @@ def test_tables_that_are_new_on_both_sides_are_one() -> None:
     assert case.ours is not None
     assert case.theirs is not None
     assert (case.ours.location, case.theirs.location) == ("x", "y")
+
+
+def test_tables_that_were_merged_stay_one_wherever_they_are() -> None:
+    """The base has the source's, from before; the target has kept its own."""
+    (case,) = paired(
+        [entry("node:A", 1, "y")],
+        [entry("node:A", 2, "x")],
+        [entry("node:A", 3, "y")],
+        is_continued=True,
+    )
+    assert (case.way, case.key) == (Way.ROWS, "node:A")
+    assert [item and item.location for item in (case.base, case.ours, case.theirs)] == list("yxy")
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "way"),
+    [
+        ([entry("node:A", 2, "x")], [], Way.REMOVE),
+        ([], [entry("node:A", 2, "x")], Way.NONE),
+        ([entry("node:A", 2, "x")], [entry("node:A", 1, "y")], Way.KEEP),
+        ([entry("node:A", 1, "y")], [entry("node:A", 2, "x")], Way.ADOPT),
+        ([entry("node:A", 2, "x")], [entry("node:A", 2, "x")], Way.KEEP),
+        ([entry("node:A", 2, "x")], [entry("node:A", 2, "z")], Way.ROWS),
+    ],
+)
+def test_a_table_may_continue_elsewhere(
+    ours: list[TableEntry], theirs: list[TableEntry], way: Way
+) -> None:
+    (case,) = paired([entry("node:A", 1, "y")], ours, theirs, is_continued=True)
+    assert case.way is way
+
+
+def test_a_renamed_type_may_continue_elsewhere() -> None:
+    (case,) = paired(
+        [entry("node:A", 1, "y")],
+        [entry("node:A", 2, "x")],
+        [entry("node:B", 3, "y")],
+        {"node:A": "node:A"},
+        {"node:B": "node:A"},
+        is_continued=True,
+    )
+    assert case.way is Way.ROWS
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "known", "is_same"),
+    [
+        (5, 5, {5}, True),
+        (5, 5, set(), True),
+        (5, 7, set(), True),
+        (7, 5, {7}, True),
+        (5, 7, {7}, True),
+        (5, 7, {5}, False),
+        (7, 5, {5}, False),
+        (5, 7, {5, 7}, False),
+    ],
+)
+def test_which_types_of_one_name_are_one(
+    one: int, other: int, known: set[int], is_same: bool
+) -> None:
+    assert is_same_type(one, other, known) is is_same
 
 
 def test_a_new_table_is_not_the_one_that_the_other_side_has_kept() -> None:
