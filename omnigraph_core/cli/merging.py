@@ -10,7 +10,7 @@ import json
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
 import typer
 
@@ -25,6 +25,12 @@ if TYPE_CHECKING:
 
 # Spelled out like the other enums of the storage code; a test compares them.
 Strategy: TypeAlias = Literal["row", "property"]
+
+UNTOLD: Final = "kept"
+"""What is done with a table that has no line: nothing."""
+
+COUNTED: Final = frozenset({"merged", "reshaped"})
+"""What is done with a table whose rows are counted; others are taken as they are."""
 
 StrategyOption = Annotated[
     Strategy,
@@ -138,7 +144,9 @@ def _document(result: MergeResult, actor: str | None) -> dict[str, object]:
 
 def _lines(result: MergeResult, headline: str, actor: str | None) -> Iterator[str]:
     yield f"{'dry run: ' if result.is_dry_run else ''}{headline}: {result.outcome}"
-    yield from map(_table_line, result.tables)
+    for table in result.tables:
+        if table.disposition != UNTOLD or table.conflicts:
+            yield _table_line(table)
     if result.is_schema_changed:
         yield "schema: changed"
     if result.resolved:
@@ -155,6 +163,9 @@ def _lines(result: MergeResult, headline: str, actor: str | None) -> Iterator[st
 
 
 def _table_line(table: TableMerge) -> str:
-    counts = row_counts(table.inserted, table.updated, table.deleted)
-    conflicts = f" {count(table.conflicts, 'conflict')}" if table.conflicts else ""
-    return f"{table.table_key} {table.disposition} {counts}{conflicts}"
+    parts = [table.table_key, str(table.disposition)]
+    if table.disposition in COUNTED:
+        parts.append(row_counts(table.inserted, table.updated, table.deleted))
+    if table.conflicts:
+        parts.append(count(table.conflicts, "conflict"))
+    return " ".join(parts)

@@ -55,11 +55,10 @@ class OpenDiff:
     ) -> Iterator[EntityChange]:
         """The changes, `limit` of them at most; cleanup spares them for a day if they are many."""
         _check_limit(limit)
-        total = sum(table.counts.total for table in self._tables)
         changes = self._found.iter_changes(has_values=has_values, limit=limit, tables=self._tables)
-        if min(total, total if limit is None else limit) <= _QUICK:
-            return changes
-        return _held(self._found, changes)
+        total = self.summary.stats.total
+        is_quick = (total if limit is None else min(total, limit)) <= _QUICK
+        return changes if is_quick else _held(self._found, changes)
 
 
 class Diffs:

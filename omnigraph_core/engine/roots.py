@@ -14,8 +14,8 @@ from omnigraph_core.clock import now_us
 from omnigraph_core.diagnostics import did_you_mean
 from omnigraph_core.errors import BranchNotFound, ObjectNotFound, StorageError
 from omnigraph_core.history import refs
-from omnigraph_core.history.bases import commits_of, find_base
 from omnigraph_core.history.branches import catalog_of
+from omnigraph_core.history.junctions import junctions
 from omnigraph_core.history.refs import BranchRef
 from omnigraph_core.history.retention import Version, retained
 from omnigraph_core.manifest.catalog import load_latest, try_load_version
@@ -163,39 +163,18 @@ def _merge_bases(
 ) -> Mapping[str, frozenset[int]]:
     """Versions a later merge compares against, by incarnation.
 
-    Fork points, the newest commit merged from each branch, and what a merge of every branch with
-    its source and with main needs. Any two branches then have their base among them.
+    Fork points, and all that a merge of any two branches needs.
     """
     known = {commit.graph_commit_id: commit for commit in commits}
-    by_incarnation = {head.ref.incarnation: head for head in heads}
     found: dict[str, set[int]] = {}
-    for commit in _merged(commits, by_incarnation, known):
-        found.setdefault(commit.incarnation, set()).add(commit.manifest_version)
+    for shared in map(known.__getitem__, junctions(map(_id, heads), known)):
+        found.setdefault(shared.incarnation, set()).add(shared.manifest_version)
     for head in heads:
         fork = head.ref.forked_from
-        if fork is None:
-            continue
-        found.setdefault(fork.incarnation, set()).add(fork.manifest_version)
-        found.setdefault(head.ref.incarnation, set()).add(1)
-        for other in {fork.incarnation, refs.MAIN_REF.incarnation} & by_incarnation.keys():
-            base = find_base(_id(head), _id(by_incarnation[other]), known.get)
-            for shared in map(known.__getitem__, commits_of(base)):
-                found.setdefault(shared.incarnation, set()).add(shared.manifest_version)
+        if fork is not None:
+            found.setdefault(fork.incarnation, set()).add(fork.manifest_version)
+            found.setdefault(head.ref.incarnation, set()).add(1)
     return {incarnation: frozenset(versions) for incarnation, versions in found.items()}
-
-
-def _merged(
-    commits: Iterable[GraphCommit], live: Collection[str], known: Mapping[str, GraphCommit]
-) -> Iterable[GraphCommit]:
-    """For each live branch the newest commit merged from each other one."""
-    newest: dict[tuple[str, str], GraphCommit] = {}
-    for commit in commits:
-        source = known.get(commit.merged_parent_commit_id or "")
-        if source is not None and commit.incarnation in live:
-            pair = (commit.incarnation, source.incarnation)
-            if pair not in newest or newest[pair].manifest_version < source.manifest_version:
-                newest[pair] = source
-    return newest.values()
 
 
 def _id(head: _Head) -> str:

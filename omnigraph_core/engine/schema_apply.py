@@ -1,6 +1,7 @@
 """Applying a schema: prepared on the newest state of a branch, published with one commit.
 
-Rows that others write meanwhile make it prepare again; a schema that others change makes it stop,
+Rows that others write meanwhile make it prepare again, with the columns it has written for the rows
+that stayed; a schema that others change makes it stop,
 because what its author has seen is no more. Whatever was dropped for good is purged afterwards.
 """
 
@@ -22,8 +23,10 @@ from omnigraph_core.history.locks import schema_lock
 from omnigraph_core.manifest.changes import touched
 from omnigraph_core.manifest.names import check_actor
 from omnigraph_core.manifest.publisher import CommitDraft
-from omnigraph_core.manifest.requirements import requirements_of
+from omnigraph_core.manifest.requirements import StagedWithin, requirements_of
 from omnigraph_core.manifest.retry import back_off
+from omnigraph_core.settings import PUBLISH_LEASE
+from omnigraph_core.storage.rearrange import WrittenColumns
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -117,6 +120,7 @@ def _land(context: GraphContext, request: SchemaRequest, seen: Snapshot) -> _Lan
         seen: the state whose schema the author of the change knows.
     """
     lost: ConflictError | None = None
+    begun = _Begun()
     for attempt in range(PREPARE_BUDGET.value + 1):
         with _turn(context, request, is_first=lost is None):
             ref, state = context.head(request.branch)
@@ -124,7 +128,7 @@ def _land(context: GraphContext, request: SchemaRequest, seen: Snapshot) -> _Lan
             if base.schema.hash != seen.schema.hash:
                 return _Landed(_already_there(base, request, seen), base, base)
             try:
-                return _publish(context, request, ref, state)
+                return _publish(context, request, ref, state, begun)
             except ConflictError as conflict:
                 context.forget(ref)
                 if not conflict.retryable:
@@ -132,7 +136,26 @@ def _land(context: GraphContext, request: SchemaRequest, seen: Snapshot) -> _Lan
                 lost = conflict
         back_off(attempt)
     assert lost is not None  # or the first attempt would have returned
+    lost.hint = (
+        f"others wrote to the tables each time the change was ready: pause the writers of branch "
+        f"{request.branch} and apply again, or apply on a new branch and merge that"
+    )
     raise lost
+
+
+class _Begun:
+    """What attempts that others have overtaken leave to the next: nobody sweeps it for a while."""
+
+    def __init__(self) -> None:
+        self.since = 0.0
+        self.done = WrittenColumns()
+
+    def go_on(self, snapshot: Snapshot) -> StagedWithin:
+        """What must hold for a commit with columns that were written since the first attempt."""
+        lease = PUBLISH_LEASE.read()
+        if snapshot.read_at - self.since > lease / 2:
+            self.since, self.done = snapshot.read_at, WrittenColumns()
+        return StagedWithin(self.since, lease)
 
 
 def _turn(
@@ -143,12 +166,20 @@ def _turn(
 
 
 def _publish(
-    context: GraphContext, request: SchemaRequest, ref: BranchRef, state: CatalogState
+    context: GraphContext,
+    request: SchemaRequest,
+    ref: BranchRef,
+    state: CatalogState,
+    begun: _Begun,
 ) -> _Landed:
-    prepared = _prepare(context, state, request)
+    in_time = begun.go_on(state.snapshot)
+    prepared = _prepare(context, state, request, done=begun.done)
+    relied_on = requirements_of(
+        state.snapshot, touched=touched(prepared.changes), read=prepared.read
+    )
     draft = CommitDraft(
         prepared.changes,
-        requirements_of(state.snapshot, touched=touched(prepared.changes), read=prepared.read),
+        (*relied_on, in_time),
         _OPERATION,
         actor=request.actor,
     )
@@ -175,6 +206,7 @@ def _prepare(
     request: SchemaRequest,
     *,
     is_rehearsal: bool = False,
+    done: WrittenColumns | None = None,
 ) -> PreparedSchema:
     return prepare_schema(
         context,
@@ -182,6 +214,7 @@ def _prepare(
         request.source,
         allow_data_loss=request.allow_data_loss,
         is_rehearsal=is_rehearsal,
+        done=done,
     )
 
 

@@ -18,6 +18,7 @@ from omnigraph_core.engine.verifying.tables import check_tables, find_garbage
 from omnigraph_core.errors import StorageError
 from omnigraph_core.history import refs
 from omnigraph_core.history.branches import find_branch
+from omnigraph_core.manifest.names import is_internal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -58,6 +59,7 @@ def verify(context: GraphContext, branch: str | None = None, *, is_deep: bool) -
 
 
 def _branches(context: GraphContext, branch: str | None) -> tuple[tuple[BranchRef, ...], Part]:
+    """Main, then those that people made: what several share is told of the first."""
     if branch is not None:
         return (find_branch(context.store, branch),), Part()
     found: list[BranchRef] = [refs.MAIN_REF]
@@ -66,7 +68,7 @@ def _branches(context: GraphContext, branch: str | None) -> tuple[tuple[BranchRe
         names = refs.list_branch_names(context.store, has_internal=True)[1:]
     except StorageError as problem:
         return tuple(found), Part((unreadable(Code.REF_DAMAGED, "branches", problem),))
-    for name in names:
+    for name in sorted(names, key=is_internal):
         try:
             ref = refs.try_read_branch(context.store, name)
         except StorageError as problem:

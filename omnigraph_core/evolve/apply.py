@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from omnigraph_core.schema.migrate import MigrationPlan
     from omnigraph_core.schema.reshape import GraphType
     from omnigraph_core.storage.dataset import Table
+    from omnigraph_core.storage.rearrange import WrittenColumns
     from omnigraph_core.storage.session import Store
 
 _TABLE: Final = declare("schema.after_table", "one more table of a new type exists, unnamed")
@@ -72,11 +73,13 @@ def prepare_schema(
     *,
     allow_data_loss: bool,
     is_rehearsal: bool = False,
+    done: WrittenColumns | None = None,
 ) -> PreparedSchema:
     """Plan, check the rows and stage.
 
     Args:
         is_rehearsal: check only, write nothing.
+        done: columns written by attempts that others have overtaken; grows by those of this one.
 
     Raises:
         CompileError: the text is wrong, or a change cannot be carried out.
@@ -88,7 +91,7 @@ def prepare_schema(
         return PreparedSchema(planned.plan, snapshot.schema, ())
     require_supported(planned)
     steps = step_reports(context, snapshot, planned)
-    preparation = _Preparation(context, snapshot, planned)
+    preparation = _Preparation(context, snapshot, planned, done)
     read = preparation.check()
     changes = () if is_rehearsal else preparation.stage()
     return PreparedSchema(planned.plan, planned.accepted, steps, changes, read)
@@ -97,10 +100,17 @@ def prepare_schema(
 class _Preparation:
     """One change on its way: the tables of a snapshot and what they become."""
 
-    def __init__(self, context: GraphContext, snapshot: Snapshot, planned: PlannedSchema) -> None:
+    def __init__(
+        self,
+        context: GraphContext,
+        snapshot: Snapshot,
+        planned: PlannedSchema,
+        done: WrittenColumns | None,
+    ) -> None:
         self._context = context
         self._snapshot = snapshot
         self._planned = planned
+        self._done = done
         self._kept = {table.new_key: table for table in planned.kept}
 
     def check(self) -> frozenset[str]:
@@ -135,7 +145,7 @@ class _Preparation:
     def _changed(self, kept: KeptTable, *, is_purged: bool) -> Change | None:
         table = None
         if kept.has_other_columns:
-            table = evolve_table(self._table(kept), kept.type, kept.sources)
+            table = evolve_table(self._table(kept), kept.type, kept.sources, done=self._done)
         if is_purged and table is not None:
             table = purge_dropped(table) or table
         update = None

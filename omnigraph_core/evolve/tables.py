@@ -16,15 +16,21 @@ if TYPE_CHECKING:
 
     from omnigraph_core.schema.reshape import ColumnSource, GraphType
     from omnigraph_core.storage.dataset import Table
+    from omnigraph_core.storage.rearrange import WrittenColumns
 
 
 def evolve_table(
-    table: Table, after: GraphType, sources: Mapping[str, ColumnSource]
+    table: Table,
+    after: GraphType,
+    sources: Mapping[str, ColumnSource],
+    *,
+    done: WrittenColumns | None = None,
 ) -> Table | None:
     """The table with the columns of a type, staged; None where it has them already.
 
     Args:
         sources: where each column of the later table comes from, as `reshape` tells.
+        done: what was written for earlier versions of the table, in the course of this change.
 
     Raises:
         InvariantBroken: a column cannot become what is wanted; rows were to be checked before.
@@ -34,4 +40,4 @@ def evolve_table(
     for field in view.schema:
         stored = view.stored(field.name)
         wanted.append(WantedColumn(field, stored.name, stored.fill))
-    return rearrange(table, wanted)
+    return rearrange(table, wanted, done=done)

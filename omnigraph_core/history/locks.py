@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from omnigraph_core.clock import now_us
-from omnigraph_core.errors import SchemaApplyLocked
+from omnigraph_core.errors import SchemaApplyLocked, StorageError
 from omnigraph_core.failpoints import declare
 from omnigraph_core.history.control import Fields, Kind, decode, put_new
 from omnigraph_core.ids import new_ulid
@@ -69,15 +69,20 @@ def schema_lock(store: Store, branch: str, *, actor: str | None) -> Iterator[Sch
         _LOCKED.hit()
         yield lock
     finally:
-        _release(store, lock)
+        # What could not be given back expires; the work of the block has its own outcome.
+        with contextlib.suppress(StorageError):
+            _release(store, lock)
 
 
 def try_read_lock(store: Store, branch: str) -> SchemaLock | None:
-    """The lock of a branch, an expired one too; None if there is none."""
+    """The lock of a branch, an expired one too; None if there is none, or nobody can read it."""
     path = _path(branch)
     content = objects.try_get(store, path)
-    # An empty one, as a power cut leaves, is nobody's.
-    return decode(_LOCKS, content, store.uri(path)) if content else None
+    try:
+        # An empty one, as a power cut leaves, is nobody's.
+        return decode(_LOCKS, content, store.uri(path)) if content else None
+    except CorruptObject:
+        return None
 
 
 def _take(store: Store, branch: str, owner: str) -> SchemaLock:

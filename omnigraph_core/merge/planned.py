@@ -138,7 +138,7 @@ def _undecided(
 def _cases(sides: Sides) -> tuple[TableCase, ...]:
     base, ours, theirs = sides.base, sides.ours, sides.theirs
     return pair_tables(
-        SideTables(base.snapshot.tables.values(), base.names),
-        SideTables(ours.snapshot.tables.values(), ours.names, sides.is_ours),
-        SideTables(theirs.snapshot.tables.values(), theirs.names, sides.is_theirs),
+        base.snapshot.tables.values(),
+        SideTables(ours.snapshot.tables.values(), ours.names, sides.our_key_of),
+        SideTables(theirs.snapshot.tables.values(), theirs.names, sides.their_key_of),
     )

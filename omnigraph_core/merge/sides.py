@@ -48,10 +48,6 @@ class Side:
         """The type of a table as this side has it."""
         return types_by_key(self.catalog)[entry.table_key]
 
-    def type_id(self, entry: TableEntry) -> int:
-        """The id of a table's type."""
-        return type_ids(document_of(self.snapshot.schema))[entry.table_key]
-
     def merged_type(self, entry: TableEntry) -> GraphType | None:
         key = self.names.get(entry.table_key)
         return None if key is None else self.merged.get(key)
@@ -122,6 +118,13 @@ def type_ids(document: SchemaDocument) -> dict[str, int]:
     """The ids of the types that have a table, by its key."""
     nodes = {node_table_key(item.name): item.type_id for item in document.nodes}
     return nodes | {edge_table_key(item.name): item.type_id for item in document.edges}
+
+
+def continued_keys(
+    before: SchemaDocument, after: SchemaDocument, common: SchemaDocument
+) -> dict[str, str]:
+    """Table keys of one document → those of another, for every type that continues."""
+    return _continued(before, after, common)[0]
 
 
 def types_by_key(catalog: Catalog) -> dict[str, GraphType]:

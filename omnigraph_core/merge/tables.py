@@ -7,7 +7,7 @@ then on their type tells that, each is where it was.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -79,26 +79,24 @@ class TableCase:
         return Way.ADOPT if self.base is None else Way.NONE
 
 
-def _by_location(_old: TableEntry, _new: TableEntry) -> bool:
-    return False
-
-
 @dataclass(frozen=True, slots=True)
 class SideTables:
-    """The tables of one snapshot."""
+    """The tables of one side."""
 
     entries: Collection[TableEntry]
     names: Mapping[str, str]
     """What the merged schema calls them, by their keys."""
-    is_continued: Callable[[TableEntry, TableEntry], bool] = field(default=_by_location)
-    """Whether a table of the base has the type of one of these, though it is elsewhere."""
+    key_of: Callable[[TableEntry], str | None]
+    """The key of the type that continues that of a table of the base, which is elsewhere here."""
 
 
-def pair_tables(base: SideTables, ours: SideTables, theirs: SideTables) -> tuple[TableCase, ...]:
+def pair_tables(
+    base: Collection[TableEntry], ours: SideTables, theirs: SideTables
+) -> tuple[TableCase, ...]:
     """The tables of three snapshots, each once, by label."""
     mine, others = _continued(base, ours), _continued(base, theirs)
     triples: list[_Triple] = [
-        (old, mine.get(old.location), others.get(old.location)) for old in base.entries
+        (old, mine.get(old.location), others.get(old.location)) for old in base
     ]
     triples += [(None, *pair) for pair in _new_pairs(ours, mine.values(), theirs, others.values())]
     cases = []
@@ -133,20 +131,16 @@ def _is_same(one: TableEntry | None, other: TableEntry | None) -> bool:
     return (one.location, one.physical_version) == (other.location, other.physical_version)
 
 
-def _continued(base: SideTables, side: SideTables) -> dict[str, TableEntry]:
+def _continued(base: Collection[TableEntry], side: SideTables) -> dict[str, TableEntry]:
     """What a side has of the base's tables, by their locations there."""
     places = {entry.location: entry for entry in side.entries}
-    old = {entry.location: entry for entry in base.entries}
+    old = {entry.location: entry for entry in base}
     found = {place: entry for place, entry in places.items() if place in old}
-    moved = {
-        side.names.get(entry.table_key): entry
-        for place, entry in places.items()
-        if place not in old
-    }
+    moved = {entry.table_key: entry for place, entry in places.items() if place not in old}
     for place, entry in old.items():
-        new = moved.get(base.names.get(entry.table_key, ""))
-        if place not in found and new is not None and side.is_continued(entry, new):
-            found[place] = new
+        key = side.key_of(entry) if moved and place not in found else None
+        if key in moved:
+            found[place] = moved[key]
     return found
 
 

@@ -18,7 +18,7 @@ from omnigraph_core.merge.model import (
     TableMerge,
 )
 from omnigraph_core.merge.rows import merge_rows
-from omnigraph_core.merge.sides import document_of, type_ids
+from omnigraph_core.merge.sides import continued_keys, document_of, type_ids
 from omnigraph_core.merge.tables import Way, is_same_type
 
 if TYPE_CHECKING:
@@ -51,17 +51,26 @@ class Sides:
         pairs = ((self.base, case.base), (self.ours, case.ours), (self.theirs, case.theirs))
         return all(entry is None or side.is_in_shape(entry) for side, entry in pairs)
 
-    def is_ours(self, old: TableEntry, new: TableEntry) -> bool:
-        """Whether a table of the target has the type of one of the base."""
-        known = frozenset() if self.common is None else frozenset(type_ids(self.common).values())
-        return is_same_type(self.base.type_id(old), self.ours.type_id(new), known)
+    def our_key_of(self, entry: TableEntry) -> str | None:
+        """What the target calls the type of a table of the base; None if it has another one."""
+        return (
+            entry.table_key if self.common is None else self._key_in(self.ours, entry, self.common)
+        )
 
-    def is_theirs(self, old: TableEntry, new: TableEntry) -> bool:
+    def their_key_of(self, entry: TableEntry) -> str | None:
         """The same for the source; that follows the base, or the base follows it."""
         documents = (document_of(side.snapshot.schema) for side in (self.base, self.theirs))
         earlier = min(documents, key=lambda document: document.next_identity_id)
-        known = frozenset(type_ids(earlier).values())
-        return is_same_type(self.base.type_id(old), self.theirs.type_id(new), known)
+        return self._key_in(self.theirs, entry, earlier)
+
+    def _key_in(self, side: Side, entry: TableEntry, common: SchemaDocument) -> str | None:
+        before, after = (document_of(item.snapshot.schema) for item in (self.base, side))
+        key = continued_keys(before, after, common).get(entry.table_key)
+        if key is None or key not in side.names:
+            return key  # where the merged schema has no such type, it goes
+        known = frozenset(type_ids(common).values())
+        is_same = is_same_type(type_ids(before)[entry.table_key], type_ids(after)[key], known)
+        return key if is_same else None
 
     def our_keys(self, keys: Iterable[str]) -> frozenset[str]:
         """The keys that the target has for tables of the merged schema; of new ones the same."""

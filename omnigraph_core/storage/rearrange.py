@@ -8,9 +8,10 @@ and indexes of columns that stay as they are serve on.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from lance.dataset import LanceOperation
@@ -19,17 +20,17 @@ from lance.schema import LanceSchema
 from omnigraph_core.errors import InvariantBroken, OmnigraphError
 from omnigraph_core.storage.blob_columns import PLAIN, stored_field
 from omnigraph_core.storage.detached import stage
-from omnigraph_core.storage.fragments import current_fragments
+from omnigraph_core.storage.fragments import current_fragments, layout
 from omnigraph_core.storage.indexes import index_coverage, stage_drop_index
 from omnigraph_core.storage.proto import NO_PARENT, FieldRecord
-from omnigraph_core.storage.row_space import read_fragments
+from omnigraph_core.storage.row_space import live_offsets, read_fragments
 from omnigraph_core.storage.schema_change import schema_of, split_schema
 from omnigraph_core.storage.translate import LIBRARY_ERRORS, storage_error, translated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from lance.fragment import FragmentMetadata
+    from lance.fragment import DataFile, FragmentMetadata, LanceFragment
 
     from omnigraph_core.storage.dataset import Table
     from omnigraph_core.storage.detached import Operation
@@ -57,11 +58,38 @@ class WantedColumn:
     fill: pa.Scalar | None = None
 
 
-def rearrange(table: Table, wanted: Sequence[WantedColumn]) -> Table | None:
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """The new files of a fragment, without values for rows that were deleted by then."""
+
+    files: tuple[DataFile, ...]
+    schema: LanceSchema
+    deletion: tuple[int, int] | None
+    deleted: np.ndarray
+
+
+@dataclass(slots=True)
+class WrittenColumns:
+    """Columns that were written for versions which others have overtaken, by the old files.
+
+    For one change of schema: the same wanted columns every time. Nobody names the files, so they
+    are good only for as long as nobody sweeps them.
+    """
+
+    fragments: dict[tuple[object, ...], _Written] = field(default_factory=dict)
+    reused: int = 0
+
+
+def rearrange(
+    table: Table, wanted: Sequence[WantedColumn], *, done: WrittenColumns | None = None
+) -> Table | None:
     """The table with exactly these columns in this order; None where only the order would change.
 
     That is one version, or two where Lance does not take it at once. The indexes of a renamed
     column go: they are known by its name.
+
+    Args:
+        done: what earlier versions of the table have; fragments it knows are not written again.
 
     Raises:
         InvariantBroken: a source is not there, a column cannot become what is wanted, or nulls
@@ -71,10 +99,13 @@ def rearrange(table: Table, wanted: Sequence[WantedColumn]) -> Table | None:
     if _is_there(table, wanted):
         return None
     fragments = current_fragments(table)
+    done = WrittenColumns() if done is None else done
     written = [item for item in wanted if fragments and _is_written(table, item)]
     first = _first_step(table, wanted, written) if fragments else wanted
     changed = stage(
-        table, "changing the columns", lambda: _operation(table, wanted, first, written, fragments)
+        table,
+        "changing the columns",
+        lambda: _operation(table, wanted, first, written, fragments, done),
     )
     rest = [
         WantedColumn(item.field, done.field.name) for item, done in zip(wanted, first, strict=True)
@@ -167,10 +198,11 @@ def _operation(
     first: Sequence[WantedColumn],
     written: Sequence[WantedColumn],
     fragments: list[FragmentMetadata],
+    done: WrittenColumns,
 ) -> Operation:
     schema: LanceSchema = table.dataset.lance_schema
     if written:
-        fragments, schema = _write(table, written)
+        fragments, schema = _write(table, written, done)
     places = {item.field.name: _PROVISIONAL.format(at) for at, item in enumerate(written)}
     arrangement = _Arrangement(table, split_schema(schema)[1])
     for item, target in zip(first, wanted, strict=True):
@@ -223,22 +255,59 @@ class _Arrangement:
 
 
 def _write(
-    table: Table, written: Sequence[WantedColumn]
+    table: Table, written: Sequence[WantedColumn], done: WrittenColumns
 ) -> tuple[list[FragmentMetadata], LanceSchema]:
-    """Write the columns beside the others: one file per fragment."""
+    """Write the columns beside the others: one file per fragment, unless there is one."""
+    # The fields of the files get the next free ids, in this order.
+    names = tuple(item.field.name for item in written)
+    columns = (table.location, layout(table), table.dataset.max_field_id, names)
+    fragments = []
+    for fragment in table.dataset.get_fragments():
+        key = (*columns, *(file.path for file in fragment.metadata.files))
+        known = done.fragments.get(key)
+        if known is not None and _covers(known, table, fragment.metadata):
+            done.reused += 1
+        else:
+            known = done.fragments[key] = _write_fragment(table, written, fragment)
+        old = fragment.metadata
+        fragments.append(replace(old, files=[*old.files, *known.files]))
+    return fragments, known.schema
+
+
+def _covers(known: _Written, table: Table, fragment: FragmentMetadata) -> bool:
+    """Whether every live row has its values: places of deleted ones are empty."""
+    if known.deletion == _deletion(fragment) or not len(known.deleted):
+        return True
+    return not np.isin(known.deleted, live_offsets(table, fragment.id)).any()
+
+
+def _deletion(fragment: FragmentMetadata) -> tuple[int, int] | None:
+    file = fragment.deletion_file
+    return None if file is None else (file.read_version, file.id)
+
+
+def _write_fragment(
+    table: Table, written: Sequence[WantedColumn], fragment: LanceFragment
+) -> _Written:
     fields = [
         item.field.with_name(_PROVISIONAL.format(place)) for place, item in enumerate(written)
     ]
-    done = []
-    for fragment in table.dataset.get_fragments():
-        values = _Values(table, written, pa.schema(fields), fragment.fragment_id)
-        values.row_count = fragment.count_rows()
-        try:
-            # Live rows are asked for: Lance fills the places of deleted ones itself.
-            done.append(fragment.merge_columns(values.reader()))
-        except LIBRARY_ERRORS as problem:
-            raise values.failure(problem) from problem
-    return [fragment for fragment, _ in done], done[-1][1]
+    values = _Values(table, written, pa.schema(fields), fragment.fragment_id)
+    values.row_count = fragment.count_rows()
+    try:
+        # Live rows are asked for: Lance fills the places of deleted ones itself.
+        merged, schema = fragment.merge_columns(values.reader())
+    except LIBRARY_ERRORS as problem:
+        raise values.failure(problem) from problem
+    old = fragment.metadata
+    new = tuple(merged.files[len(old.files) :])
+    return _Written(new, schema, _deletion(old), _deleted(table, old))
+
+
+def _deleted(table: Table, fragment: FragmentMetadata) -> np.ndarray:
+    if fragment.deletion_file is None:
+        return np.zeros(0, np.int64)
+    return np.setdiff1d(np.arange(fragment.physical_rows), live_offsets(table, fragment.id))
 
 
 class _Values:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from omnigraph_core.diff.model import ChangeFilter, ChangeOp, Endpoints, EntityKind
+from omnigraph_core.engine import diffs
 from omnigraph_core.errors import (
     BranchNotFound,
     CommitNotFound,
@@ -307,6 +308,46 @@ def test_what_is_not_there(stock: Omnigraph) -> None:
         stock.diff_between(ReadTarget(snapshot_id=first), "main")
     with pytest.raises(SnapshotNotFound):
         stock.commit_changes(stock.head_commit_id_for_branch())
+
+
+def test_counts_first_and_changes_as_they_are_asked_for(stock: Omnigraph) -> None:
+    stock.branch_create("review")
+    edit(stock, "review")
+    opened, whole = stock.open_diff("main", "review"), stock.diff_between("main", "review")
+    assert (opened.summary.stats, opened.summary.changes) == (whole.stats, ())
+    assert opened.summary.stats.total == len(whole.changes) == len(ALL)
+    for limit in (None, 0, 1, 3, 4, 100):
+        expected = stock.diff_between("main", "review", limit=limit).changes
+        assert tuple(opened.iter_changes(limit=limit)) == expected, "again and again"
+    bare = stock.diff_between("main", "review", has_values=False).changes
+    assert tuple(opened.iter_changes(has_values=False)) == bare
+    with pytest.raises(ConfigError, match="`limit` is -1"):
+        opened.iter_changes(limit=-1)
+    second = stock.head_commit_id_for_branch("review")
+    edges = ChangeFilter(kinds=frozenset({EntityKind.EDGE}))
+    one = stock.open_commit_changes(second, edges)
+    assert tuple(one.iter_changes()) == stock.commit_changes(second, edges).changes
+    assert (one.summary.to_commit_id, one.summary.stats.total) == (second, 1)
+    genesis = stock.list_commits()[-1].graph_commit_id
+    assert tuple(stock.open_commit_changes(genesis).iter_changes()) == ()
+
+
+def test_many_changes_stay_whole(stock: Omnigraph, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cleanup meanwhile takes nothing away of what is read for long."""
+    first = stock.head_commit_id_for_branch()
+    edit(stock)
+    monkeypatch.setattr(diffs, "_QUICK", 2)
+    opened = stock.open_diff(ReadTarget(snapshot_id=first), "main")
+    expected = tuple(opened.iter_changes())
+    stream = opened.iter_changes()
+    found = [next(stream)]
+    touch(stock)
+    clean_up(stock, keep=1)
+    assert (*found, *stream) == expected
+    touch(stock)
+    clean_up(stock, keep=1)  # the claim is given back
+    with pytest.raises(SnapshotNotFound):
+        stock.snapshot_of(ReadTarget(snapshot_id=first))
 
 
 def test_a_stream_is_the_same_and_stays_whole(stock: Omnigraph) -> None:

@@ -15,6 +15,7 @@ from omnigraph_core.history.ancestry import (
     merge_bases,
 )
 from omnigraph_core.history.bases import Join, MergeBase, commits_of, find_base, nearest
+from omnigraph_core.history.junctions import junctions
 from omnigraph_core.manifest.image import GraphCommit
 from tests.support.examples import examples
 from tests.unit.history.commits import make_commit
@@ -133,3 +134,20 @@ def test_first_parents_are_a_chain(made: tuple[Graph, list[str]], data: st.DataO
     for newer, older in pairwise(line):
         assert newer.parent_commit_id == older.graph_commit_id
     assert not line or line[-1].parent_commit_id not in graph
+
+
+@settings(max_examples=examples(300))
+@given(graphs(), st.data())
+def test_junctions_are_what_merges_of_any_two_heads_need(
+    made: tuple[Graph, list[str]], data: st.DataObject
+) -> None:
+    graph, names = made
+    heads = data.draw(st.lists(st.sampled_from(names), min_size=2, max_size=5, unique=True))
+    found = junctions(heads, graph)
+    for one in heads:
+        for other in heads:
+            needed = commits_of(find_base(one, other, graph.get))
+            assert needed <= found | set(heads)
+    related = found | (set(heads) & graph.keys())
+    bases = {base for one in related for other in related for base in best_bases(graph, one, other)}
+    assert found <= bases

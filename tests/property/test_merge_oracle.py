@@ -84,3 +84,23 @@ def test_chains(tmp_path: Path, seed: int) -> None:
         merged = check_merge(made.og, source, target, made.random.choice(RULES))
         if merged.conflicts:
             check_merge(made.og, source, target, Rules("property", "theirs"))
+
+
+@pytest.mark.parametrize("seed", range(300, 300 + examples(3)))
+def test_crosswise(tmp_path: Path, seed: int) -> None:
+    """Branches that get each other's older states, so that bases are made of several commits."""
+    made = world(tmp_path, seed)
+    branches = ["main", "left", "right"]
+    for name in branches[1:]:
+        made.og.branch_create(name)
+    for turn in range(3):
+        for name in branches:
+            made.edit(name, 1)
+        for name in branches:
+            made.og.branch_create(f"{name}-{turn}", source=name)
+        ways = [(source, target) for source in branches for target in branches if source != target]
+        for source, target in made.random.sample(ways, 4):
+            older = f"{source}-{turn}"
+            merged = check_merge(made.og, older, target, made.random.choice(RULES))
+            if merged.conflicts:
+                check_merge(made.og, older, target, Rules("property", "theirs"))

@@ -12,18 +12,20 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from omnigraph_core.errors import MergeConflicts
+from omnigraph_core.history.bases import Join, find_base, nearest
 from omnigraph_core.history.snapshots import ReadTarget
 from omnigraph_core.merge.model import MergeOutcome, TableDisposition
-from tests.support.merge_oracle import Rules, merge
+from tests.support.merge_oracle import Rules, join, merge
 from tests.support.merge_worlds import CATALOG, graph_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from omnigraph_core.engine.omnigraph import Omnigraph
+    from omnigraph_core.history.bases import MergeBase
     from omnigraph_core.merge.model import MergeConflict, MergeResult
     from omnigraph_core.schema.catalog import Catalog
-    from tests.support.merge_oracle import Found, Graph, Merged, Row
+    from tests.support.merge_oracle import Found, Graph, Merged, Place, Row
 
 UNIQUE, CARDINALITY = "unique_violation", "cardinality_violation"
 CHOICES = frozenset({"divergent_insert", "divergent_update", "delete_vs_update"})
@@ -56,9 +58,9 @@ def check_merge(
     places = [(item.table_key, item.row_id or "") for item in tried.conflicts]
     assert places == sorted(places)
     check_ancestry(og, tried)
-    parted = graph_of(og, ReadTarget(snapshot_id=tried.base_commit_id))
+    parted, undecided = base_of(og, tried, rules.strategy)
     base = lens.base(parted)
-    expected = merge(base, ours, theirs, lens.catalog, rules)
+    expected = merge(base, ours, theirs, lens.catalog, rules, undecided)
     expected.violations.update(lens.lost(parted, before, incoming))
     conflicts = [
         replace(item, table_key=lens.keys.get(item.table_key, item.table_key))
@@ -76,6 +78,27 @@ def check_merge(
         assert og.head_commit_id_for_branch(target) == head
         assert graph_of(og, target) == before
     return expected
+
+
+def base_of(og: Omnigraph, tried: MergeResult, strategy: str) -> tuple[Graph, frozenset[Place]]:
+    """What both sides are compared with, and the rows that it cannot tell."""
+    branches = (tried.source, tried.target)
+    known = {item.graph_commit_id: item for name in branches for item in og.list_commits(name)}
+    found = find_base(tried.source_commit_id, tried.target_commit_id, known.get)
+    assert found is not None
+    assert nearest(found) == tried.base_commit_id
+    return _joined(og, found, strategy)
+
+
+def _joined(og: Omnigraph, base: MergeBase, strategy: str) -> tuple[Graph, frozenset[Place]]:
+    if not isinstance(base, Join):
+        return graph_of(og, ReadTarget(snapshot_id=base)), frozenset()
+    ours, undecided = _joined(og, base.ours, strategy)
+    theirs = graph_of(og, ReadTarget(snapshot_id=base.theirs))
+    assert base.root is not None
+    root, unknown = _joined(og, base.root, strategy)
+    graph, found = join(root, ours, theirs, strategy, undecided | unknown)
+    return graph, found | undecided
 
 
 def _options(rules: Rules) -> dict[str, Any]:

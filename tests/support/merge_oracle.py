@@ -23,7 +23,9 @@ Graph = dict[str, dict[str, Row]]
 """Table key → id → row. A table without rows may be left out."""
 Found = tuple[str, str | None, str]
 """Table key, row id and kind of a conflict."""
-Choices = dict[tuple[str, str], str]
+Place = tuple[str, str]
+"""Table key and row id."""
+Choices = dict[Place, str]
 
 
 @dataclass(frozen=True)
@@ -64,28 +66,59 @@ class Merged:
         }
 
 
-def merge(base: Graph, ours: Graph, theirs: Graph, catalog: Catalog, rules: Rules) -> Merged:
-    """What merging theirs into ours must give."""
+def merge(
+    base: Graph,
+    ours: Graph,
+    theirs: Graph,
+    catalog: Catalog,
+    rules: Rules,
+    undecided: frozenset[Place] = frozenset(),
+) -> Merged:
+    """What merging theirs into ours must give.
+
+    Args:
+        undecided: rows that the base has not, though nobody knows whether they were there.
+    """
+    merged = _merge(base, ours, theirs, rules, undecided)
+    _check(merged, catalog, ours)
+    return merged
+
+
+def join(
+    root: Graph, ours: Graph, theirs: Graph, strategy: str, undecided: frozenset[Place]
+) -> tuple[Graph, frozenset[Place]]:
+    """Two bases made one: without the rows that they disagree about, which are told."""
+    merged = _merge(root, ours, theirs, Rules(strategy), undecided)
+    found = frozenset((key, str(id)) for key, id, _ in merged.conflicts)
+    for key, id in found:
+        merged.graph[key].pop(id, None)
+    return merged.graph, found
+
+
+def _merge(
+    base: Graph, ours: Graph, theirs: Graph, rules: Rules, undecided: frozenset[Place]
+) -> Merged:
     merged = Merged()
     for key in sorted({*base, *ours, *theirs}):
         rows = [graph.get(key, {}) for graph in (base, ours, theirs)]
         table: dict[str, Row] = {}
         for id in sorted({*rows[0], *rows[1], *rows[2]}):
-            row = _decide(key, id, [side.get(id) for side in rows], rules, merged)
+            versions = [side.get(id) for side in rows]
+            is_known = (key, id) not in undecided
+            row = _decide(key, id, versions, rules, merged, is_known=is_known)
             if row is not None:
                 table[id] = row
         merged.graph[key] = table
-    _check(merged, catalog, ours)
     return merged
 
 
 def _decide(
-    key: str, id: str, versions: list[Row | None], rules: Rules, merged: Merged
+    key: str, id: str, versions: list[Row | None], rules: Rules, merged: Merged, *, is_known: bool
 ) -> Row | None:
     base, ours, theirs = versions
-    if theirs == base or ours == theirs:
+    if ours == theirs or (is_known and theirs == base):
         return ours
-    if ours == base:
+    if is_known and ours == base:
         return theirs
     differing: set[str] = set()
     combined = ours
@@ -142,9 +175,9 @@ def _chosen(
 
 
 def _kind(base: Row | None, ours: Row | None, theirs: Row | None) -> str:
-    if base is None:
-        return "divergent_insert"
-    return "divergent_update" if ours is not None and theirs is not None else "delete_vs_update"
+    if ours is None or theirs is None:
+        return "delete_vs_update"
+    return "divergent_insert" if base is None else "divergent_update"
 
 
 def _writes(before: Mapping[str, Row], after: Mapping[str, Row]) -> tuple[int, int, int]:

@@ -1,7 +1,7 @@
 """Table versions that catalogs name: each opens, has its files, and is what the catalog says.
 
-One listing per table, no rows are read unless indexes are to be asked. What is missing of a version
-that cleanup takes meanwhile is no finding.
+One listing per table. In depth rows say which files of blobs they need, and indexes are asked. What
+is missing of a version that cleanup takes meanwhile is no finding.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from omnigraph_core.schema.arrow import table_schema
 from omnigraph_core.settings import MAINTENANCE_CONCURRENCY
 from omnigraph_core.storage import objects
 from omnigraph_core.storage.audit import (
+    BlobFiles,
     expected_files,
     found_sizes,
     index_problems,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from omnigraph_core.engine.verifying.catalogs import Seen
     from omnigraph_core.manifest.image import TableEntry
     from omnigraph_core.schema.catalog import Catalog
+    from omnigraph_core.storage.audit import ExpectedFile
     from omnigraph_core.storage.dataset import Table
     from omnigraph_core.storage.session import Store
     from omnigraph_core.storage.sweep import TableFile
@@ -58,22 +60,32 @@ _UNFIT: Final = (
 )
 """What keeps the rows of a table from being checked: reading them would fail or mislead."""
 
+_FILES: Final = (Code.FILE_MISSING, Code.FILE_SIZE)
+
 
 @dataclass(frozen=True, slots=True)
 class _Named:
-    """A table version, and where it is named under which key."""
+    """A table version, and where it is named under which key: where people would look first."""
 
     pin: Pin
     entries: tuple[tuple[Seen, TableEntry], ...]
 
     @property
     def place(self) -> str:
-        seen, entry = self.entries[-1]
+        seen, entry = self.entries[0]
         return f"{seen.place} {entry.table_key}"
 
     @property
     def is_head(self) -> bool:
         return any(seen.is_head for seen, _ in self.entries)
+
+
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """Bytes of a table's files by path; which of them have blobs, if that is to be read."""
+
+    sizes: Mapping[str, int]
+    blobs: BlobFiles | None
 
 
 def types_by_key(catalog: Catalog) -> dict[str, GraphType]:
@@ -91,7 +103,7 @@ def check_tables(
         What was found, and the versions whose rows are better not looked at.
     """
     by_location: dict[str, list[_Named]] = defaultdict(list)
-    for named in _named(seen):
+    for named in _named(_by_interest(seen)):
         by_location[named.pin[0]].append(named)
     with ThreadPoolExecutor(MAINTENANCE_CONCURRENCY.read()) as pool:
         parts = tuple(
@@ -136,6 +148,16 @@ def find_garbage(
     return Part((Finding(Severity.INFO, Code.GARBAGE, "tables", message, hint),))
 
 
+def _by_interest(seen: Sequence[Seen]) -> list[Seen]:
+    """Branches in the order they came in, the newest version of each first."""
+    order: dict[str, int] = {}
+    for item in seen:
+        order.setdefault(item.ref.incarnation, len(order))
+    return sorted(
+        seen, key=lambda item: (order[item.ref.incarnation], -item.snapshot.manifest_version)
+    )
+
+
 def _named(seen: Iterable[Seen]) -> list[_Named]:
     found: dict[Pin, list[tuple[Seen, TableEntry]]] = defaultdict(list)
     for item in seen:
@@ -163,13 +185,13 @@ def _check_location(
 ) -> tuple[Part, list[Pin]]:
     # Listed after the catalogs were read: what a version needs was written before it was named.
     listed = list_files(store, location)
-    sizes = found_sizes(listed)
+    files = _Files(found_sizes(listed), BlobFiles() if is_deep else None)
     findings: list[Finding] = []
     unfit: list[Pin] = []
     indexes = 0
     told: set[tuple[str, str]] = set()
-    for named in reversed(versions):  # what several need is told of the newest
-        found, count = _check_version(store, named, sizes, is_deep=is_deep)
+    for named in versions:  # what several need is told of the first
+        found, count = _check_version(store, named, files)
         indexes += count
         if any(finding.code in _UNFIT for finding in found):
             unfit.append(named.pin)
@@ -181,16 +203,16 @@ def _check_location(
     return Part(tuple(findings), checked), unfit
 
 
-def _check_version(
-    store: Store, named: _Named, sizes: Mapping[str, int], *, is_deep: bool
-) -> tuple[list[Finding], int]:
+def _check_version(store: Store, named: _Named, files: _Files) -> tuple[list[Finding], int]:
     """What is wrong with one version, and how many indexes it has."""
     found: list[Finding] = []
     try:
         table = open_table(store, *named.pin)
         found += _check_entries(table, named)
-        found += _check_files(store, table, named, sizes)
-        is_asked = is_deep and named.is_head and not found
+        found += _check_files(store, table, named, expected_files(table), files.sizes)
+        if files.blobs is not None and not any(item.code in _FILES for item in found):
+            found += _check_files(store, table, named, files.blobs.of(table), files.sizes)
+        is_asked = files.blobs is not None and named.is_head and not found
         found += _check_indexes(table, named, is_asked=is_asked)
         return found, len(index_coverage(table))
     except StorageError as problem:
@@ -246,9 +268,13 @@ def _shown(field: object) -> str:
 
 
 def _check_files(
-    store: Store, table: Table, named: _Named, sizes: Mapping[str, int]
+    store: Store,
+    table: Table,
+    named: _Named,
+    expected: Iterable[ExpectedFile],
+    sizes: Mapping[str, int],
 ) -> Iterator[Finding]:
-    for file in expected_files(table):
+    for file in expected:
         where = f"{table.location}/{file.unit}"
         hint = "build the index again, or restore it from a copy" if file.is_index else None
         if file.unit not in sizes:
@@ -256,15 +282,17 @@ def _check_files(
                 continue  # the listing was behind
             message = f"{where} is missing"
         elif is_wrong_size(file, sizes):
-            message = f"{where} has {sizes[file.unit]} bytes, expected {_size(file.size)}"
+            message = f"{where} has {sizes[file.unit]} bytes, {_expected(file)}"
         else:
             continue
         code = Code.FILE_SIZE if file.unit in sizes else Code.FILE_MISSING
         yield error(code, named.place, message, hint or "restore it from a copy of the graph")
 
 
-def _size(size: int | None) -> str:
-    return "some" if size is None else str(size)
+def _expected(file: ExpectedFile) -> str:
+    if file.is_least:
+        return "too few for what it is to hold"  # how many differs from version to version
+    return f"expected {'some' if file.size is None else file.size}"
 
 
 def _check_indexes(table: Table, named: _Named, *, is_asked: bool) -> Iterator[Finding]:

@@ -5,6 +5,7 @@ A write lands before a schema change or after it, under the schema of that momen
 
 from __future__ import annotations
 
+import json
 import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
@@ -35,11 +36,15 @@ RENAMED = GRADED.replace("stock: I64 ", "amount: I64 ").replace(
 )
 
 
-def apply(address: str, source: str) -> str:
-    """In a worker, as the others here: what became of it."""
+def apply_each(address: str) -> None:
+    """In a worker, as the others here: applies what it is told, and says what became of it."""
     og = Omnigraph.open(address)
     say("ready")
-    hear()
+    while (line := hear()) is not None:
+        say(_applied(og, json.loads(line)))
+
+
+def _applied(og: Omnigraph, source: str) -> str:
     try:
         result = og.schema_apply(source, actor="changer")
     except SchemaApplyLocked:
@@ -80,17 +85,13 @@ def merge_each(address: str) -> int:
 
 def start(stack: ExitStack, job: str, *arguments: Any, **env: str) -> Worker:
     target = f"{__name__}:{job}"
-    worker = stack.enter_context(spawn(target, *arguments, env={**SLOWLY, **env}))
-    assert worker.next_line() == "ready"
-    return worker
+    return stack.enter_context(spawn(target, *arguments, env={**SLOWLY, **env}))
 
 
-def race(og: Omnigraph, sources: list[str], env: dict[str, str]) -> list[str]:
-    with ExitStack() as stack:
-        workers = [start(stack, "apply", og.uri, source, **env) for source in sources]
-        for worker in workers:
-            worker.send("go")
-        return [worker.wait().result() for worker in workers]
+def race(workers: list[Worker], sources: list[str]) -> list[str]:
+    for worker, source in zip(workers, sources, strict=True):
+        worker.send(json.dumps(source))
+    return [worker.next_line() for worker in workers]
 
 
 @pytest.mark.parametrize("env", [{}, NO_LOCK], ids=["lock", "no lock"])
@@ -102,19 +103,25 @@ def test_several_change_the_schema(env: dict[str, str], tmp_path: Path) -> None:
         SCHEMA.replace("stock: I64?", f"stock: I64?\n  of_{rival}: I64 @default({rival})")
         for rival in range(RIVALS)
     ]
-    outcomes = race(og, sources, env)
-    applied = [source for source, told in zip(sources, outcomes, strict=True) if told == "applied"]
-    assert set(outcomes) <= {"applied", "locked", "overtaken"}
-    assert applied
-    commits = [commit for commit in og.list_commits() if commit.operation == "schema_apply"]
-    assert len(commits) == len(applied)
-    assert og.schema_show().source in applied
-    og.verify(is_deep=True).require_sound()
-    # The same by all: once, and nobody is told that it failed but who was locked out.
-    outcomes = race(og, [GRADED] * RIVALS, env)
-    assert outcomes.count("applied") == 1
-    assert set(outcomes) <= {"applied", "locked", "unchanged"}
+    with ExitStack() as stack:
+        workers = [start(stack, "apply_each", og.uri, **env) for _ in range(RIVALS)]
+        for worker in workers:
+            assert worker.next_line() == "ready"
+        outcomes = race(workers, sources)
+        applied = [
+            source for source, told in zip(sources, outcomes, strict=True) if told == "applied"
+        ]
+        assert set(outcomes) <= {"applied", "locked", "overtaken"}
+        assert applied
+        commits = [commit for commit in og.list_commits() if commit.operation == "schema_apply"]
+        assert len(commits) == len(applied)
+        assert og.schema_show().source in applied
+        # The same by all: once, and nobody is told that it failed but who was locked out.
+        outcomes = race(workers, [GRADED] * RIVALS)
+        assert outcomes.count("applied") == 1
+        assert set(outcomes) <= {"applied", "locked", "unchanged"}
     assert og.schema_show().source == GRADED
+    og.verify(is_deep=True).require_sound()
 
 
 def test_rows_come_in_while_the_schema_changes(tmp_path: Path) -> None:
@@ -126,6 +133,8 @@ def test_rows_come_in_while_the_schema_changes(tmp_path: Path) -> None:
     with ExitStack() as stack:
         loader = start(stack, "load_always", og.uri)
         merger = start(stack, "merge_each", og.uri)
+        for worker in (loader, merger):
+            assert worker.next_line() == "ready"
         for source in (GRADED, RENAMED):
             applied = _apply(og, source)
             assert applied

@@ -416,6 +416,7 @@ def test_the_source_moves_meanwhile(og: Omnigraph) -> None:
         result = og.branch_merge("side", delete_branch=True)
     assert result.source_commit_id != og.head_commit_id_for_branch("side")
     assert not result.is_source_deleted, "it has what was not merged"
+    assert og.head_commit_id_for_branch("side") in (result.source_note or "")
     assert "p9" not in rows(og, "main")
     assert og.branch_merge("side").outcome is MergeOutcome.MERGED
     assert "p9" in rows(og, "main")
@@ -427,7 +428,8 @@ def test_the_source_moves_meanwhile(og: Omnigraph) -> None:
 def test_the_source_goes_with_the_merge(og: Omnigraph) -> None:
     put(og, "side", part("p9"))
     assert not og.branch_merge("side", delete_branch=True, dry_run=True).is_source_deleted
-    assert og.branch_merge("side", delete_branch=True).is_source_deleted
+    result = og.branch_merge("side", delete_branch=True)
+    assert (result.is_source_deleted, result.source_note) == (True, None)
     assert og.branch_list() == ("main",)
     assert len(og.list_commits()) == 4, "its commits stay known"
 
@@ -435,11 +437,14 @@ def test_the_source_goes_with_the_merge(og: Omnigraph) -> None:
 def test_failing_to_delete_does_not_fail_the_merge(og: Omnigraph) -> None:
     put(og, "side", part("p8"))
     og.branch_create("child", source="side")
-    assert not og.branch_merge("side", delete_branch=True).is_source_deleted
+    result = og.branch_merge("side", delete_branch=True)
+    assert not result.is_source_deleted
+    assert "`child`" in (result.source_note or "")
     og.branch_delete("child")
     with arm("merge.after_publish", "error"):
         result = og.branch_merge("side", delete_branch=True)
     assert (result.outcome, result.is_source_deleted) == (MergeOutcome.ALREADY_UP_TO_DATE, False)
+    assert result.source_note is not None
 
 
 def test_many_conflicts_carry_values_up_to_a_limit(og: Omnigraph) -> None:

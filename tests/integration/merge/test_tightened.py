@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.evolve import validate
 from omnigraph_core.merge.model import MergeOutcome
 from omnigraph_core.storage import lookup
@@ -31,6 +30,7 @@ from tests.integration.merge.small_graph import (
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from omnigraph_core.engine.omnigraph import Omnigraph
     from omnigraph_core.merge.model import MergeResult
 
 COUNTED = ("stock: I64?", "stock: I64")

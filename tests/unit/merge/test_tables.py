@@ -28,14 +28,14 @@ def paired(
     our_names: dict[str, str] | None = None,
     their_names: dict[str, str] | None = None,
     *,
-    is_continued: bool = False,
+    continued: str | None = None,
 ) -> list[TableCase]:
     same = {item.table_key: item.table_key for item in (*base, *ours, *theirs)}
 
     def side(entries: list[TableEntry], names: dict[str, str] | None) -> SideTables:
-        return SideTables(entries, same if names is None else names, lambda *_: is_continued)
+        return SideTables(entries, same if names is None else names, lambda _: continued)
 
-    return list(pair_tables(side(base, None), side(ours, our_names), side(theirs, their_names)))
+    return list(pair_tables(base, side(ours, our_names), side(theirs, their_names)))
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_tables_that_were_merged_stay_one_wherever_they_are() -> None:
         [entry("node:A", 1, "y")],
         [entry("node:A", 2, "x")],
         [entry("node:A", 3, "y")],
-        is_continued=True,
+        continued="node:A",
     )
     assert (case.way, case.key) == (Way.ROWS, "node:A")
     assert [item and item.location for item in (case.base, case.ours, case.theirs)] == list("yxy")
@@ -119,20 +119,27 @@ def test_tables_that_were_merged_stay_one_wherever_they_are() -> None:
 def test_a_table_may_continue_elsewhere(
     ours: list[TableEntry], theirs: list[TableEntry], way: Way
 ) -> None:
-    (case,) = paired([entry("node:A", 1, "y")], ours, theirs, is_continued=True)
+    (case,) = paired([entry("node:A", 1, "y")], ours, theirs, continued="node:A")
     assert case.way is way
 
 
 def test_a_renamed_type_may_continue_elsewhere() -> None:
     (case,) = paired(
         [entry("node:A", 1, "y")],
-        [entry("node:A", 2, "x")],
-        [entry("node:B", 3, "y")],
-        {"node:A": "node:A"},
-        {"node:B": "node:A"},
-        is_continued=True,
+        [entry("node:B", 2, "x")],
+        [entry("node:A", 3, "y")],
+        {"node:B": "node:B"},
+        {"node:A": "node:B"},
+        continued="node:B",
     )
-    assert case.way is Way.ROWS
+    assert (case.way, case.key) == (Way.ROWS, "node:B")
+
+
+def test_a_type_that_goes_may_have_been_elsewhere() -> None:
+    (case,) = paired(
+        [entry("node:A", 1, "y")], [entry("node:A", 2, "x")], [], {}, {}, continued="node:A"
+    )
+    assert (case.way, case.key) == (Way.REMOVE, None)
 
 
 @pytest.mark.parametrize(
