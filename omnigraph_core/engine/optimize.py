@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from omnigraph_core.engine.indexing import build_indexes, index_requests, publish_work
-from omnigraph_core.errors import StorageError, VersionConflict
+from omnigraph_core.errors import PreconditionFailed, StorageError, VersionConflict
 from omnigraph_core.history.door import commit
 from omnigraph_core.manifest.changes import UpdateTable
 from omnigraph_core.manifest.image import MAIN, TableOperation
@@ -26,7 +26,7 @@ from omnigraph_core.manifest.layout import (
     GRAPH_RUNS,
 )
 from omnigraph_core.manifest.publisher import CommitDraft
-from omnigraph_core.manifest.requirements import requirements_of
+from omnigraph_core.manifest.requirements import SCHEMA_MEMBER, requirements_of
 from omnigraph_core.settings import MAINTENANCE_CONCURRENCY
 from omnigraph_core.storage.compact import compact
 from omnigraph_core.storage.fragments import current_fragments
@@ -169,6 +169,7 @@ def _publish(
         if not work or _is_published(context, ref, snapshot, work, actor=actor):
             landed = frozenset(work)
             break
+        context.forget(ref)
         ref, state = context.head(ref.branch)
         work = _redone(context, snapshot, state.snapshot, work)
         stats |= {key: item.stats for key, item in work.items()}
@@ -188,7 +189,7 @@ def _is_published(
     *,
     actor: str | None,
 ) -> bool:
-    """Whether the commit has landed; False when a table has moved."""
+    """Whether the commit has landed; False when a table or the schema has moved."""
     draft = CommitDraft(
         changes=tuple(item.change for item in work.values()),
         requirements=requirements_of(snapshot, touched=work),
@@ -198,6 +199,10 @@ def _is_published(
     try:
         context.remember(commit(context.commits, ref, draft))
     except VersionConflict:
+        return False
+    except PreconditionFailed as failed:
+        if failed.member != SCHEMA_MEMBER:
+            raise
         return False
     return True
 

@@ -6,21 +6,25 @@ than the grace period, until a later cleanup.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from omnigraph_core.clock import now_us
 from omnigraph_core.engine.cleanup import cleanup
-from omnigraph_core.errors import ConflictError, SnapshotNotFound, StorageError
+from omnigraph_core.errors import ConflictError, NotFoundError, SnapshotNotFound, StorageError
 from omnigraph_core.evolve.report import PurgeReport
 from omnigraph_core.history import refs
 from omnigraph_core.history.branches import catalog_of
 from omnigraph_core.history.retention import retention
 from omnigraph_core.history.snapshots import state_at
+from omnigraph_core.ids import edge_table_key, node_table_key
 from omnigraph_core.manifest.catalog import load_latest
 from omnigraph_core.schema.arrow import origin_column, uri_column
+from omnigraph_core.schema.document import document_from_json
 from omnigraph_core.schema.migrate import DropMode
 from omnigraph_core.schema.migrate.steps import DropProperty, DropType
+from omnigraph_core.storage.purge import stored_field_ids
 from omnigraph_core.storage.row_space import column_identities
 
 if TYPE_CHECKING:
@@ -30,16 +34,16 @@ if TYPE_CHECKING:
     from omnigraph_core.evolve.plan import PlannedSchema
     from omnigraph_core.history.context import GraphContext
     from omnigraph_core.manifest.catalog import CatalogState
-    from omnigraph_core.manifest.image import Image
     from omnigraph_core.manifest.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
 class DroppedData:
-    """A table, or some columns of it by their field ids, that is gone for good."""
+    """A table that is gone for good, or a property of it: its id and those of its columns."""
 
     location: str
-    field_ids: frozenset[int] | None = None
+    property_id: int | None = None
+    field_ids: frozenset[int] = frozenset()
 
 
 def find_dropped(
@@ -62,7 +66,21 @@ def _dropped_columns(
     ids = column_identities(context.table(entry.location, entry.physical_version))
     name = step.property_name
     columns = (name, uri_column(name), origin_column(name))
-    return DroppedData(entry.location, frozenset(ids[item][0] for item in columns if item in ids))
+    return DroppedData(
+        entry.location,
+        _property_ids(base)[entry.table_key][name],
+        frozenset(ids[item][0] for item in columns if item in ids),
+    )
+
+
+def _property_ids(snapshot: Snapshot) -> dict[str, dict[str, int]]:
+    """Table key → property → its id in the schema document."""
+    document = document_from_json(json.loads(snapshot.schema.document))
+    tables = {node_table_key(type.name): type.properties for type in document.nodes}
+    tables |= {edge_table_key(type.name): type.properties for type in document.edges}
+    return {
+        key: {item.name: item.prop_id for item in properties} for key, properties in tables.items()
+    }
 
 
 def purge(context: GraphContext, branch: str, dropped: Sequence[DroppedData]) -> PurgeReport:
@@ -74,7 +92,7 @@ def purge(context: GraphContext, branch: str, dropped: Sequence[DroppedData]) ->
     try:
         removed = cleanup(context, policy, branches=(branch,), is_preview=False)
         holders = (*_own_versions(removed, branch), *_holders(context, branch, dropped))
-    except (StorageError, ConflictError) as problem:
+    except (StorageError, ConflictError, NotFoundError) as problem:
         return PurgeReport(0, 0, (), policy.grace, str(problem))
     return PurgeReport(removed.old_versions_removed, removed.bytes_removed, holders, policy.grace)
 
@@ -87,7 +105,7 @@ def _own_versions(removed: CleanupReport, branch: str) -> Iterator[str]:
 
 def _holders(context: GraphContext, branch: str, dropped: Sequence[DroppedData]) -> Iterator[str]:
     for label, state in _others(context, branch):
-        if _holds(context, state.snapshot.image, dropped):
+        if _holds(context, state.snapshot, dropped):
             yield label
 
 
@@ -115,15 +133,21 @@ def _try_state(context: GraphContext, incarnation: str, version: int) -> Catalog
         return None
 
 
-def _holds(context: GraphContext, image: Image, dropped: Sequence[DroppedData]) -> bool:
-    for entry in image.tables.values():
-        for data in dropped:
-            if entry.location != data.location:
-                continue
-            if data.field_ids is None:
-                return True
-            table = context.table(entry.location, entry.physical_version)
-            ids = {id for id, _ in column_identities(table).values()}
-            if data.field_ids & ids:
-                return True
+def _holds(context: GraphContext, snapshot: Snapshot, dropped: Sequence[DroppedData]) -> bool:
+    """Whether a table, a property under whatever name, or a file has some of the data.
+
+    A property that was widened has other fields than before; one that was dropped without loss is
+    in no schema, but in the files.
+    """
+    entries = {entry.location: entry for entry in snapshot.tables.values()}
+    properties = _property_ids(snapshot)
+    for data in dropped:
+        entry = entries.get(data.location)
+        if entry is None:
+            continue
+        if data.property_id in (None, *properties[entry.table_key].values()):
+            return True
+        table = context.table(entry.location, entry.physical_version)
+        if data.field_ids & stored_field_ids(table):
+            return True
     return False

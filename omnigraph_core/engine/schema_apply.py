@@ -40,6 +40,9 @@ _PUBLISHED: Final = declare("schema.after_publish", "a schema change is visible,
 
 _OPERATION: Final = "schema_apply"
 
+_LONGEST: Final = 2
+"""The attempt from which on waits do not get longer."""
+
 
 @dataclass(frozen=True, slots=True)
 class SchemaRequest:
@@ -134,7 +137,8 @@ def _land(context: GraphContext, request: SchemaRequest, seen: Snapshot) -> _Lan
                 if not conflict.retryable:
                     raise
                 lost = conflict
-        back_off(attempt)
+        # Never for long: what comes in meanwhile is to be written too.
+        back_off(min(attempt, _LONGEST))
     assert lost is not None  # or the first attempt would have returned
     lost.hint = (
         f"others wrote to the tables each time the change was ready: pause the writers of branch "

@@ -112,9 +112,10 @@ class PreconditionFailed(ConflictError):
     retryable = True
 
     def __init__(self, member: str, expected: str, actual: str) -> None:
-        super().__init__(
-            f"{member} is {actual}, expected {expected}", hint="read again, prepare again and retry"
-        )
+        message = f"{member} is {actual}, expected {expected}"
+        if member == "schema":  # two digests tell people nothing
+            message = "the schema was changed meanwhile"
+        super().__init__(message, hint="read again, prepare again and retry")
         self.member = member
         self.expected = expected
         self.actual = actual

@@ -1,8 +1,7 @@
-"""Whether a cardinality holds for every source: edges and nodes come in, sources that break it go
-out.
+"""Whether a cardinality holds for every source: edges come in, sources that break it go out.
 
-Both bounds are looked at, also for nodes that have no edge at all. Of a pass the sources that have
-edges are in memory with their counts.
+As in other writes, nodes without any edge are not asked for one. Of a pass the sources are in
+memory with their counts.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ import pyarrow.compute as pc
 from omnigraph_core.evolve.portions import count_passes, iter_pass
 from omnigraph_core.violations import Rule, Violation
 from omnigraph_core.write.findings import shortened
-from omnigraph_core.write.tuples import positions
 
 if TYPE_CHECKING:
     from omnigraph_core.compare.view import RowView
@@ -28,39 +26,35 @@ _NONE: Final = pa.table({"src": pa.array([], pa.utf8()), "edges": pa.array([], p
 
 def check_degrees(
     edge: EdgeType,
-    edges: RowView | None,
-    sources: RowView | None,
+    edges: RowView,
     cause: str,
     violations: Violations,
+    *,
+    has_higher_minimum: bool,
 ) -> None:
     """Report sources with too many or too few edges.
 
     Args:
-        edges, sources: None where there is no such table, and so no row.
         cause: what messages begin with.
+        has_higher_minimum: or else nobody is asked for more edges than before.
     """
     limits = edge.cardinality
     report = _Report(edge, cause, violations)
-    views = [view for view in (edges, sources) if view is not None]
-    passes = count_passes(max((view.table.count_rows() for view in views), default=0))
+    passes = count_passes(edges.table.count_rows())
     for number in range(passes):
         starts, degrees = _degrees(edges, number, passes)
+        is_wrong = np.zeros(len(degrees), bool)
         if limits.maximum is not None:
-            report.add(starts, degrees, degrees > limits.maximum)
-        if limits.minimum and sources is not None:
-            for rows in iter_pass(sources, ("id",), ("id",), number, passes):
-                ids = rows.column("id").combine_chunks()
-                places = positions(ids, starts)
-                # A place of -1 looks up the last one, so it is taken out.
-                found = np.append(degrees, 0)[places]
-                report.add(ids, found, found < limits.minimum)
+            is_wrong |= degrees > limits.maximum
+        if has_higher_minimum:
+            is_wrong |= degrees < limits.minimum
+        report.add(starts, degrees, is_wrong)
 
 
-def _degrees(edges: RowView | None, number: int, passes: int) -> tuple[pa.Array, np.ndarray]:
+def _degrees(edges: RowView, number: int, passes: int) -> tuple[pa.Array, np.ndarray]:
     """The sources of a pass and how many edges each has."""
     counted = _NONE
-    rows_of_pass = () if edges is None else iter_pass(edges, ("src",), ("src",), number, passes)
-    for rows in rows_of_pass:
+    for rows in iter_pass(edges, ("src",), ("src",), number, passes):
         counts = pc.value_counts(rows.column("src"))
         here = pa.table({"src": counts.field("values"), "edges": counts.field("counts")})
         joined = pa.concat_tables([counted, here]).group_by("src").aggregate([("edges", "sum")])

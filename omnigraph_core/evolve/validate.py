@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -48,13 +48,23 @@ if TYPE_CHECKING:
     from omnigraph_core.schema.reshape import GraphType
 
 
+_RULES: Final[Mapping[type[Step], Rule]] = {
+    TightenNullability: Rule.REQUIRED,
+    NarrowEnum: Rule.ENUM,
+    StringToEnum: Rule.ENUM,
+}
+
+
 @dataclass(slots=True)
 class _Demands:
     """What the steps of a plan ask of the rows of one table, each with the step that asks."""
 
     properties: dict[str, str] = field(default_factory=dict)
+    rules: dict[tuple[str, Rule], str] = field(default_factory=dict)
+    """The step that asks for one rule of a property, where others ask for something else."""
     groups: dict[tuple[str, ...], str] = field(default_factory=dict)
     cardinality: str | None = None
+    has_higher_minimum: bool = False
 
 
 def check_tightened(
@@ -83,14 +93,17 @@ def check_tightened(
             continue
         read.add(key)
         type = types[key]
-        _check_values(view, type, demands.properties, violations)
+        _check_values(view, type, demands, violations)
         for group, cause in demands.groups.items():
             check_group(view, group, cause, violations)
         if demands.cardinality is not None and not isinstance(type, NodeType):
-            source_key = node_table_key(type.source)
-            sources = open_view(source_key) if type.cardinality.minimum else None
-            read |= set() if sources is None else {source_key}
-            check_degrees(type, view, sources, demands.cardinality, violations)
+            check_degrees(
+                type,
+                view,
+                demands.cardinality,
+                violations,
+                has_higher_minimum=demands.has_higher_minimum,
+            )
     return frozenset(read)
 
 
@@ -110,7 +123,9 @@ def _collect(plan: MigrationPlan, types: Mapping[str, GraphType]) -> dict[str, _
             case AddConstraint(tier=Tier.VALIDATED):
                 _demand_constraint(step, found[_key(step)])
             case ChangeCardinality(tier=Tier.VALIDATED):
-                found[_key(step)].cardinality = f"{step.kind} {_key(step)}"
+                demands = found[_key(step)]
+                demands.cardinality = f"{step.kind} {_key(step)}"
+                demands.has_higher_minimum = step.to.minimum > step.from_.minimum
     return {key: found[key] for key in types if key in found}
 
 
@@ -127,6 +142,9 @@ def _demand_property(
         return
     cause = f"{step.kind} {key}.{name}"
     found[key].properties.setdefault(name, cause)
+    rule = _RULES.get(type(step))
+    if rule is not None:
+        found[key].rules[name, rule] = cause
     if isinstance(step, TightenNullability) and step.default is not None:
         # One value in the place of many nulls, which were exempt so far.
         for group in types[key].unique:
@@ -157,13 +175,17 @@ def _demand_constraint(step: AddConstraint, demands: _Demands) -> None:
             group = tuple(map(str, columns))
             demands.groups.setdefault(group, f"{step.kind} {_key(step)}")
         case Range(name) | Pattern(name):
-            demands.properties.setdefault(str(name), f"{step.kind} {_key(step)}.{name}")
+            cause = f"{step.kind} {_key(step)}.{name}"
+            demands.properties.setdefault(str(name), cause)
+            rule = Rule.RANGE if isinstance(step.constraint, Range) else Rule.CHECK
+            demands.rules[str(name), rule] = cause
 
 
 def _check_values(
-    view: RowView, type: GraphType, causes: Mapping[str, str], violations: Violations
+    view: RowView, type: GraphType, demands: _Demands, violations: Violations
 ) -> None:
     """The rules of single rows, for some of the properties."""
+    causes = demands.properties
     blobs = [name for name in causes if type.properties[name].type.is_blob]
     for name in blobs:
         _check_blobs(view, type, name, causes[name], violations)
@@ -174,7 +196,8 @@ def _check_values(
     for rows in iter_rows(view, ("id", *rules.properties)):
         check_rows(Batch(rules, _placed(rows)), Places(), found)
     for violation in found.listed:
-        cause = causes.get(violation.property or "", "")
+        name = violation.property or ""
+        cause = demands.rules.get((name, violation.rule), causes.get(name, ""))
         message = f"{cause}: {violation.message} (id {shortened(violation.id or '')!r})"
         violations.add(replace(violation, message=message, line=None))
     listed = [violation.rule for violation in found.listed]

@@ -81,7 +81,7 @@ def try_read_lock(store: Store, branch: str) -> SchemaLock | None:
     try:
         # An empty one, as a power cut leaves, is nobody's.
         return decode(_LOCKS, content, store.uri(path)) if content else None
-    except CorruptObject:
+    except StorageError:  # damaged: nothing tells whose it is
         return None
 
 

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
     from omnigraph_core.manifest.snapshot import Snapshot
 
+SCHEMA_MEMBER: Final = "schema"
+"""What `SchemaIs` calls itself in a `PreconditionFailed`."""
+
 KEY_MEMBER: Final = "idempotency key"
 """What `KeyIsNew` calls itself in a `PreconditionFailed`."""
 
@@ -68,7 +71,7 @@ class SchemaIs:
     hash: str
 
     def check(self, state: PublishState) -> None:
-        _check_equal("schema", self.hash, state.snapshot.schema.hash)
+        _check_equal(SCHEMA_MEMBER, self.hash, state.snapshot.schema.hash)
 
 
 @dataclass(frozen=True, slots=True)

@@ -211,8 +211,8 @@ def _places(batch: pa.RecordBatch, column: str) -> np.ndarray:
     rows = batch.filter(pc.is_in(blobs, value_set=kinds))
 
     def member(name: str) -> np.ndarray:
-        values = pc.struct_field(rows.column(column), name)
-        return values.to_numpy(zero_copy_only=False).astype(np.int64)
+        values: np.ndarray = pc.struct_field(rows.column(column), name).to_numpy()
+        return values.astype(np.int64)
 
     fragments = (rows.column(ADDRESS).to_numpy() >> np.uint64(32)).astype(np.int64)
     ends = member("position") + member("size")

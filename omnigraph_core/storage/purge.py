@@ -30,6 +30,11 @@ def purge_dropped(table: Table) -> Table | None:
     return stage_compaction(table, [run_task(table, task) for task in tasks])
 
 
+def stored_field_ids(table: Table) -> frozenset[int]:
+    """Fields whose values the files of the version hold, columns of the table or not."""
+    return frozenset().union(*map(_field_ids, current_fragments(table)))
+
+
 def _field_ids(fragment: FragmentMetadata) -> set[int]:
     """Fields that the files of a fragment hold."""
     return {field for file in fragment.files for field in file.fields}

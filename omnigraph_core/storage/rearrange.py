@@ -261,7 +261,7 @@ def _write(
     # The fields of the files get the next free ids, in this order.
     names = tuple(item.field.name for item in written)
     columns = (table.location, layout(table), table.dataset.max_field_id, names)
-    fragments = []
+    fragments, schema = [], table.dataset.lance_schema
     for fragment in table.dataset.get_fragments():
         key = (*columns, *(file.path for file in fragment.metadata.files))
         known = done.fragments.get(key)
@@ -269,9 +269,9 @@ def _write(
             done.reused += 1
         else:
             known = done.fragments[key] = _write_fragment(table, written, fragment)
-        old = fragment.metadata
+        old, schema = fragment.metadata, known.schema
         fragments.append(replace(old, files=[*old.files, *known.files]))
-    return fragments, known.schema
+    return fragments, schema
 
 
 def _covers(known: _Written, table: Table, fragment: FragmentMetadata) -> bool:

@@ -26,11 +26,14 @@ from omnigraph_core.cli.snapshots import (
 )
 from omnigraph_core.cli.snapshots import BranchOption as ReadBranchOption
 from omnigraph_core.cli.target import UriArgument, UriOption, graph_address, open_graph
+from omnigraph_core.schema.migrate import TypeKind
+from omnigraph_core.schema.migrate.steps import DropProperty, DropType
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from omnigraph_core.evolve.report import PurgeReport, SchemaApplyResult, StepReport
+    from omnigraph_core.schema.migrate import Step
 
 app = typer.Typer(help="Plan, apply and show the schema of a branch.", no_args_is_help=True)
 
@@ -146,6 +149,21 @@ def _step_lines(steps: Sequence[StepReport]) -> Iterator[str]:
     for report in steps:
         rows = f" {count(report.row_count, 'row')}" if report.row_count else ""
         yield f"- {report.step.describe()}{rows}"
+    yield from _drop_lines([report.step for report in steps])
+
+
+def _drop_lines(steps: Sequence[Step]) -> Iterator[str]:
+    """A forgotten hint looks like a drop and an addition."""
+    drops = [item for item in steps if isinstance(item, DropType | DropProperty)]
+    lost = [item for item in drops if item.type_kind is not TypeKind.INTERFACE]
+    if lost:
+        types = sum(isinstance(item, DropType) for item in lost)
+        properties = len(lost) - types
+        told = [count(types, "type")] if types else []
+        if properties:
+            told.append("1 property" if properties == 1 else f"{properties} properties")
+        what = "it was" if len(lost) == 1 else "any of them was"
+        yield f"{', '.join(told)} dropped; if {what} renamed, write `@rename_from`"
 
 
 def _purge_lines(purge: PurgeReport) -> Iterator[str]:

@@ -115,6 +115,22 @@ def test_what_another_has_optimized_meanwhile(
     assert [commit.operation for commit in og.list_commits(limit=2)] == ["optimize", "commit"]
 
 
+def test_a_schema_that_changes_meanwhile(og: Omnigraph, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = Omnigraph.open(og.uri)
+    work = optimizing._optimize_tables
+
+    def overtaken(context: GraphContext, snapshot: Snapshot, table_keys: Collection[str]) -> object:
+        done = work(context, snapshot, table_keys)
+        monkeypatch.setattr(optimizing, "_optimize_tables", work)
+        other.schema_apply(other.schema_show().source + "\nnode Batch { code: String @key }")
+        return done
+
+    monkeypatch.setattr(optimizing, "_optimize_tables", overtaken)
+    assert all(item.committed for item in og.optimize())
+    operations = [commit.operation for commit in og.list_commits(limit=2)]
+    assert operations == ["optimize", "schema_apply"]
+
+
 def test_a_damaged_log_is_not_in_the_way(og: Omnigraph, tmp_path: Path) -> None:
     og.list_commits()
     newest = min((tmp_path / "graph" / GRAPH_COMMITS / "_versions").glob("*.manifest"))

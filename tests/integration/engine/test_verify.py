@@ -417,3 +417,32 @@ def test_damage_that_branches_share_is_told_once(og: Omnigraph, root: Path) -> N
     found = Omnigraph.open(og.uri).verify(is_deep=True).findings
     codes = [item.code for item in found if item.severity is Severity.ERROR]
     assert codes == [Code.FILE_MISSING], "of all branches and versions that need it"
+
+
+@pytest.mark.parametrize("is_deep", [False, True])
+def test_damage_is_told_of_main_first_and_of_runs_last(
+    og: Omnigraph, root: Path, *, is_deep: bool
+) -> None:
+    path = used(og, root, "data")
+    og.begin_run()
+
+    def place() -> str:
+        (found,) = [
+            item
+            for item in Omnigraph.open(og.uri).verify(is_deep=is_deep).findings
+            if item.severity is Severity.ERROR
+        ]
+        return found.place
+
+    path.rename(root / "lost")
+    assert place() == f"main@{og.snapshot().manifest_version} {PART}"
+    (root / "lost").rename(path)
+    before = og.snapshot()
+    fresh = stage_overwrite(og.table(before, PART), parts(["new", *FIRST]))
+    assert fresh is not None
+    publish(og, before, {PART: fresh}, TableOperation.OVERWRITE)
+    path.unlink()
+    older = f"main@{before.manifest_version} {PART}"
+    assert place() == (
+        older if is_deep else f"review@{og.snapshot('review').manifest_version} {PART}"
+    )

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from omnigraph_core import failpoints
+from omnigraph_core.engine import schema_apply
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.errors import (
     BranchNotFound,
@@ -17,10 +18,12 @@ from omnigraph_core.errors import (
     QueryTypeError,
     SchemaApplyLocked,
     StorageError,
+    VersionConflict,
 )
 from omnigraph_core.history import locks
 from omnigraph_core.history.locks import schema_lock, try_read_lock
 from omnigraph_core.settings import SCHEMA_LOCK
+from omnigraph_core.storage import rearrange as storage_rearrange
 from tests.integration.evolve.sensors import (
     SCHEMA,
     SENSORS,
@@ -214,11 +217,57 @@ def test_the_lock_tells_who_has_it_and_stops_no_writer(
     assert try_read_lock(store, "main") is None
 
 
-def test_a_lock_that_a_power_cut_left_empty_is_nobodys(og: Omnigraph, tmp_path: Path) -> None:
+@pytest.mark.parametrize("left", [b"", b'{"id": "x', b'{"branch": "main"}'])
+def test_a_lock_that_a_power_cut_left_is_nobodys(
+    og: Omnigraph, tmp_path: Path, left: bytes
+) -> None:
     (tmp_path / "_refs/schema_locks").mkdir(parents=True)
-    Path(tmp_path / "_refs/schema_locks/main.json").write_bytes(b"")
+    Path(tmp_path / "_refs/schema_locks/main.json").write_bytes(left)
     apply(og, MORE)
     assert not list((tmp_path / "_refs/schema_locks").iterdir())
+
+
+def test_a_lock_that_cannot_be_given_back_expires(
+    og: Omnigraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise StorageError("the store is away")
+
+    monkeypatch.setattr(locks.objects, "delete_all", fail)
+    assert og.schema_apply(changed(MORE)).applied
+    assert try_read_lock(og._context.store, "main") is not None
+
+
+def test_a_lost_race_does_not_write_again_what_is_written(
+    og: Omnigraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[int] = []
+    write = storage_rearrange._write_fragment
+    monkeypatch.setattr(
+        storage_rearrange,
+        "_write_fragment",
+        lambda *args: written.append(args[2].fragment_id) or write(*args),
+    )
+    new = {"type": "Sensor", "data": {**SENSORS[0], "serial": "s4"}}
+    again = {"type": "Sensor", "data": {**SENSORS[1], "text": "other"}}
+    with meanwhile(lambda: load(Omnigraph.open(og.uri), new, again)):
+        apply(og, WIDER, MORE)
+    assert len(written) == 3  # two fragments at first, then only the new one
+    assert column(og, SENSOR, "colour") == dict.fromkeys(("s1", "s2", "s3", "s4"), "grey")
+    assert column(og, SENSOR, "text")["s2"] == "other"
+    assert column(og, SENSOR, "reading")["s2"] == -2.5
+
+
+def test_who_never_gets_a_turn_is_told_what_to_do(
+    og: Omnigraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lose(*_: object, **__: object) -> None:
+        raise VersionConflict(SENSOR, 1, 2)
+
+    monkeypatch.setattr(schema_apply.door, "commit", lose)
+    monkeypatch.setattr(schema_apply, "back_off", lambda _: None)
+    with pytest.raises(VersionConflict, match="pause the writers of branch main"):
+        apply(og, MORE)
 
 
 def test_an_actor_is_checked_first(og: Omnigraph) -> None:

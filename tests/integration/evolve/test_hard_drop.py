@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from omnigraph_core.errors import SnapshotNotFound
+from omnigraph_core.engine import purging
+from omnigraph_core.errors import BranchNotFound, SnapshotNotFound
 from tests.integration.evolve.sensors import (
     SCHEMA,
     SENSORS,
@@ -95,3 +96,39 @@ def test_without_drops_nothing_is_purged(og: Omnigraph) -> None:
     result = og.schema_apply(changed(("  reading: F32", "  reading: F64")), allow_data_loss=True)
     assert result.purge is None
     assert og.snapshot_at_version(versions - 1).tables
+
+
+def test_a_branch_has_the_data_however_it_changed_the_property(og: Omnigraph) -> None:
+    counted = ("  count: I32?\n", "")
+    for name in ("wide", "soft", "none"):
+        og.branch_create(name)
+    apply(og, ("  count: I32?", "  count: I64?"), branch="wide")
+    og.optimize(branch="wide")  # from here on the old column is in none of its files
+    apply(og, counted, branch="soft")
+    apply(og, counted, branch="none", allow_data_loss=True)
+    result = og.schema_apply(changed(counted), allow_data_loss=True)
+    assert result.purge is not None
+    held = [name for name in result.purge.held_by if "older" not in name]
+    assert held == ["branch soft", "branch wide"]
+
+
+def test_a_purge_that_fails_leaves_the_change_in_force(
+    og: Omnigraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(*_: object, **__: object) -> None:
+        raise BranchNotFound("`main` was deleted meanwhile")
+
+    monkeypatch.setattr(purging, "cleanup", gone)
+    result = og.schema_apply(changed(NO_NOTE), allow_data_loss=True)
+    assert result.applied
+    assert result.purge is not None
+    assert result.purge.problem is not None
+    assert "deleted meanwhile" in result.purge.problem
+
+
+def test_a_later_hard_drop_takes_out_what_was_dropped_softly(og: Omnigraph, tmp_path: Path) -> None:
+    apply(og, NO_NOTE)
+    apply(og, ("  note: String?\n", "  gone: String?\n"))
+    assert files_with_secret(tmp_path) & live_files(og, "node:Sensor")
+    apply(og, NO_NOTE, allow_data_loss=True)
+    assert not files_with_secret(tmp_path) & live_files(og, "node:Sensor")

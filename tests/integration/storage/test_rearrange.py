@@ -13,7 +13,7 @@ from omnigraph_core.storage.compact import compact
 from omnigraph_core.storage.dataset import EMPTY_VERSION, open_table
 from omnigraph_core.storage.indexes import index_coverage, stage_index
 from omnigraph_core.storage.lookup import ADDRESS
-from omnigraph_core.storage.rearrange import WantedColumn, rearrange
+from omnigraph_core.storage.rearrange import WantedColumn, WrittenColumns, rearrange
 from omnigraph_core.storage.segments import IndexRequest, SegmentKind
 from omnigraph_core.storage.staged import stage_append, stage_delete_where, stage_upsert
 from tests.support.parts import (
@@ -253,3 +253,26 @@ def test_a_failure_leaves_the_table_alone(used: Table) -> None:
             rearrange(used, wanted(grade=grade))
     assert contents(used) == USED
     assert present(rearrange(used, wanted(grade=grade))).read(["grade"]).column(0)[0].as_py() == 1
+
+
+def test_what_was_written_serves_a_later_version(used: Table) -> None:
+    grade = WantedColumn(pa.field("grade", pa.int64(), nullable=False), None, pa.scalar(1))
+    stock = WantedColumn(pa.field("stock", pa.float64()), "stock")
+    plan = wanted(stock=stock, grade=grade)
+    done = WrittenColumns()
+    rearrange(used, plan, done=done)
+    later = present(stage_upsert(used, rows([part(0, stock=9), part(8)])))
+    table = present(rearrange(later, plan, done=done))
+    assert done.reused == len(used.dataset.get_fragments())
+    assert contents(table) == contents(present(rearrange(later, plan)))
+    assert addresses(table) == addresses(later)
+
+
+def test_rows_that_come_back_are_written_again(stocked: Table) -> None:
+    """As after a reset: what was written left out rows that were deleted then."""
+    plan = wanted(stock=WantedColumn(pa.field("stock", pa.float64()), "stock"))
+    done = WrittenColumns()
+    rearrange(present(stage_delete_where(stocked, "`id` = '3'")), plan, done=done)
+    table = present(rearrange(stocked, plan, done=done))
+    assert contents(table) == contents(present(rearrange(stocked, plan)))
+    assert done.reused == len(stocked.dataset.get_fragments()) - 1

@@ -9,15 +9,27 @@ import pytest
 import typer
 
 from omnigraph_core.cli.commands.run import Status
-from omnigraph_core.cli.merging import MergeChoice, Strategy, merge_choice, reported_conflicts
+from omnigraph_core.cli.merging import (
+    COUNTED,
+    UNTOLD,
+    MergeChoice,
+    Strategy,
+    merge_choice,
+    print_merge,
+    reported_conflicts,
+)
 from omnigraph_core.errors import ConfigError, MergeConflicts
 from omnigraph_core.history.runs import RunStatus
 from omnigraph_core.merge.model import (
     MergeConflict,
     MergeConflictKind,
     MergeOptions,
+    MergeOutcome,
+    MergeResult,
     MergeSide,
     MergeStrategy,
+    TableDisposition,
+    TableMerge,
 )
 
 if TYPE_CHECKING:
@@ -33,6 +45,7 @@ def test_what_is_spelled_out() -> None:
     assert get_args(Strategy) == tuple(map(str, MergeStrategy))
     assert get_args(Status) == tuple(map(str, RunStatus))
     assert MergeOptions().strategy == "row", "the default of the option"
+    assert {UNTOLD, *COUNTED} <= set(map(str, TableDisposition))
 
 
 @pytest.mark.parametrize(
@@ -73,3 +86,28 @@ def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
         reported_conflicts(tmp_path / "none" / "conflicts.json"),
     ):
         raise MergeConflicts("two", CONFLICTS)
+
+
+def test_lines_of_tables(capsys: pytest.CaptureFixture[str]) -> None:
+    """What stays has none, and what is taken over is not counted; a document has all of them."""
+    tables = (
+        TableMerge("node:Bin", TableDisposition.KEPT),
+        TableMerge("node:Part", TableDisposition.ADOPTED),
+        TableMerge("node:Rack", TableDisposition.MERGED, 2, 0, 1, conflicts=1),
+        TableMerge("node:Shelf", TableDisposition.RESHAPED),
+        TableMerge("node:Tray", TableDisposition.REMOVED),
+        TableMerge("node:Unit", TableDisposition.KEPT, conflicts=2),
+    )
+    result = MergeResult("review", "main", MergeOutcome.MERGED, "1", "2", "3", None, tables)
+    print_merge(result, "merged review into main", None, actor=None, as_json=False)
+    assert capsys.readouterr().out.splitlines() == [
+        "merged review into main: merged",
+        "node:Part adopted",
+        "node:Rack merged +2 ~0 -1 1 conflict",
+        "node:Shelf reshaped +0 ~0 -0",
+        "node:Tray removed",
+        "node:Unit kept 2 conflicts",
+    ]
+    print_merge(result, "merged review into main", None, actor=None, as_json=True)
+    told = json.loads(capsys.readouterr().out)["tables"]
+    assert [table["table_key"] for table in told] == [table.table_key for table in tables]
