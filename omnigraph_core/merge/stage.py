@@ -1,7 +1,7 @@
 """From a decided merge to staged table versions and the changes that publish them.
 
-Each table gets at most one version more than the target's that anybody sees. A table under another key than
-before is renamed; one that the source dropped goes.
+Each table gets at most one version more than the target's that anybody sees. A table under another
+key than before is renamed; one that the source dropped goes.
 """
 
 from __future__ import annotations
