@@ -55,7 +55,8 @@ def block_lines(block: CommitChanges) -> Iterator[str]:
 
 def change_line(change: EntityChange) -> str:
     """
-    >>> from omnigraph_core.diff.model import ChangeOp, Endpoints, EntityChange, EntityKind
+    >>> from omnigraph_core.diff.model import ChangeOp, Endpoints, EntityChange
+    >>> from omnigraph_core.query.typed import EntityKind
     >>> edge = ("edge:Fits", EntityKind.EDGE, "Fits", "e9", ChangeOp.DELETE, 4)
     >>> change_line(EntityChange(*edge, Endpoints("p1", "b2")))
     '- Fits e9 (p1 -> b2)'

@@ -10,17 +10,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from omnigraph_core.manifest.image import GraphCommit
+    from omnigraph_core.query.typed import EntityKind
 
 
 class ChangeOp(StrEnum):
     INSERT = "insert"
     UPDATE = "update"
     DELETE = "delete"
-
-
-class EntityKind(StrEnum):
-    NODE = "node"
-    EDGE = "edge"
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,15 +18,10 @@ import pyarrow as pa
 from omnigraph_core.compare.changes import changed_rows
 from omnigraph_core.compare.equality import equal_columns
 from omnigraph_core.compare.view import RowView
-from omnigraph_core.diff.model import (
-    ChangeOp,
-    Endpoints,
-    EntityChange,
-    EntityKind,
-    TableChanges,
-)
+from omnigraph_core.diff.model import ChangeOp, Endpoints, EntityChange, TableChanges
 from omnigraph_core.exec.json_rows import plain_objects
 from omnigraph_core.interruption import pause
+from omnigraph_core.query.typed import EntityKind
 from omnigraph_core.schema.arrow import COMPANION_MARK, table_schema
 from omnigraph_core.schema.catalog import EDGE_ENDS
 from omnigraph_core.schema.migrate.column_types import WIDENINGS

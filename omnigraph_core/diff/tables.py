@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from omnigraph_core.diagnostics import did_you_mean
-from omnigraph_core.diff.model import ChangeOp, EntityKind
+from omnigraph_core.diff.model import ChangeOp
 from omnigraph_core.errors import ConfigError
 from omnigraph_core.exec.catalogs import accepted_catalog
 from omnigraph_core.ids import edge_table_key, node_table_key
 from omnigraph_core.manifest.image import TableOperation
+from omnigraph_core.query.typed import EntityKind
 from omnigraph_core.schema.catalog import NodeType
 
 if TYPE_CHECKING:

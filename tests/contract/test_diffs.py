@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from omnigraph_core.diff.model import ChangeFilter, ChangeOp, Endpoints, EntityKind
+from omnigraph_core.diff.model import ChangeFilter, ChangeOp, Endpoints
 from omnigraph_core.engine import diffs
 from omnigraph_core.errors import (
     BranchNotFound,
@@ -18,6 +18,7 @@ from omnigraph_core.errors import (
 )
 from omnigraph_core.history.snapshots import ReadTarget
 from omnigraph_core.manifest.image import TableOperation
+from omnigraph_core.query.typed import EntityKind
 from omnigraph_core.storage.compact import compact
 from tests.support.ageing import clean_up
 from tests.support.graphs import PART, publish, touch

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from omnigraph_core.diff.model import ChangeOp, EntityKind
+from omnigraph_core.diff.model import ChangeOp
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.history.snapshots import ReadTarget
+from omnigraph_core.query.typed import EntityKind
 from tests.support.examples import examples
 from tests.support.merge_checks import without_empty
 from tests.support.merge_worlds import SCHEMA, World, as_row, graph_of

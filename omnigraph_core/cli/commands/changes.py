@@ -13,7 +13,8 @@ from omnigraph_core.cli.options import MAIN, JsonOption
 from omnigraph_core.cli.output import change_lines, print_json, print_json_list, print_lines
 from omnigraph_core.cli.snapshots import named_target
 from omnigraph_core.cli.target import UriArgument, UriOption, graph_address, open_graph
-from omnigraph_core.diff.model import ChangeFilter, ChangeOp, EntityKind
+from omnigraph_core.diff.model import ChangeFilter, ChangeOp
+from omnigraph_core.query.typed import EntityKind
 
 if TYPE_CHECKING:
     from omnigraph_core.engine.diffs import OpenDiff

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from omnigraph_core.diff.model import ChangeFilter, EntityKind
+from omnigraph_core.diff.model import ChangeFilter
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.errors import ChangeFeedGap, ConfigError, CursorRejected
+from omnigraph_core.query.typed import EntityKind
 from tests.integration.diff.conftest import load, part
 from tests.support.ageing import clean_up
 

@@ -8,7 +8,8 @@ import pytest
 
 from omnigraph_core.compare.view import RowView
 from omnigraph_core.diff import rows as diff_rows
-from omnigraph_core.diff.model import ChangeFilter, ChangeOp, EntityKind
+from omnigraph_core.diff.model import ChangeFilter, ChangeOp
+from omnigraph_core.query.typed import EntityKind
 from omnigraph_core.storage import lookup
 from tests.integration.diff.conftest import load, part
 from tests.support import loading

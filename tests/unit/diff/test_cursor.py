@@ -11,8 +11,9 @@ import pytest
 
 from omnigraph_core.diff.cursor import Cursor, decode_cursor, encode_cursor, filter_digest
 from omnigraph_core.diff.follow import FollowedType
-from omnigraph_core.diff.model import ChangeFilter, ChangeOp, EntityKind
+from omnigraph_core.diff.model import ChangeFilter, ChangeOp
 from omnigraph_core.errors import CursorRejected
+from omnigraph_core.query.typed import EntityKind
 
 PARTS = FollowedType(("Part", "Item"), ("edge:Part", "node:Item"))
 CURSOR = Cursor("01DOMAIN", "review/parts", "01BRANCH", "f00d", "01COMMIT", "main", 7, (PARTS,))

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from omnigraph_core.diff.model import EVERYTHING, ChangeFilter, ChangeOp, EntityKind
+from omnigraph_core.diff.model import EVERYTHING, ChangeFilter, ChangeOp
 from omnigraph_core.diff.schemas import document_of
 from omnigraph_core.diff.tables import check_type_names, pair_tables
 from omnigraph_core.errors import ConfigError
 from omnigraph_core.manifest.image import AcceptedSchema, TableOperation
+from omnigraph_core.query.typed import EntityKind
 from omnigraph_core.schema.build import compile_schema
 from omnigraph_core.schema.continuity import continuity, next_document
 from omnigraph_core.schema.document import build_document, render_document, schema_hash
