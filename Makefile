@@ -59,7 +59,7 @@ layers: $(READY) ## who may import whom
 	$(BIN)/lint-imports --no-logo
 
 test: $(READY) ## the whole suite
-	$(BIN)/pytest -n $(WORKERS) --cov --cov-report=term
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal --cov --cov-report=term --durations=40
 
 test-property: $(READY) ## the laws, with ten times the examples
 	HYPOTHESIS_PROFILE=long $(BIN)/pytest -n $(WORKERS) tests/property
