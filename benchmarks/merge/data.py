@@ -96,13 +96,18 @@ def edge_rows(numbers: np.ndarray, ends: np.ndarray, weight: int) -> pa.Table:
     )
 
 
-def change(graph: Omnigraph, branch: str, scale: Scale, *, side: int) -> None:
+def change(
+    graph: Omnigraph, branch: str, scale: Scale, *, side: int, has_new_ends: bool = False
+) -> None:
     """Change rows all over the tables; no row is changed by two sides."""
     half = CHANGED // 2
     people = np.linspace(0, scale.people - 4, half).astype(int) + side
     edges = np.linspace(0, scale.edges - 4, half).astype(int) + side
     graph.load(person_rows(people, f"side {side}"), type="Person", branch=branch)
-    rows = edge_rows(edges, _ends(scale)[:, edges], side)
+    ends = _ends(scale)[:, edges]
+    if has_new_ends:
+        ends = (ends + scale.people // 2) % scale.people
+    rows = edge_rows(edges, ends, side)
     graph.load(rows, type="edge:Knows", branch=branch)
 
 
