@@ -344,6 +344,45 @@ READ_MAX_AGE: Final = Setting(
     "for a newer one. 0: it asks for every query.",
 )
 
+NO_COLOR: Final = Setting(
+    "NO_COLOR", False, lambda _: True, "Any text: no colours, on a terminal either."
+)
+
+BEARER_TOKEN: Final[Setting[str | None]] = Setting(
+    "OMNIGRAPH_BEARER_TOKEN",
+    None,
+    _optional,
+    "The token for graphs behind a server, if the graph has no variable of its own in "
+    "`omnigraph.yaml`.",
+)
+
+CLIENT_TIMEOUT: Final = Setting(
+    "OMNIGRAPH_CLIENT_TIMEOUT",
+    300.0,
+    _positive_seconds,
+    "Seconds a client of a server waits for an answer, or for the next part of one.",
+)
+
+SERVER_SPOOL: Final[Setting[str | None]] = Setting(
+    "OMNIGRAPH_SERVER_SPOOL",
+    None,
+    _optional,
+    "The directory in which a server keeps uploads, the state of jobs and answers under "
+    "idempotency keys, for a day. Unset: one of the user's own among the temporary files.",
+)
+UPLOAD_MAX: Final = Setting(
+    "OMNIGRAPH_UPLOAD_MAX",
+    64 * 2**30,
+    _byte_count,
+    "Bytes an upload to a server may have, unpacked: `512M`, `64G`.",
+)
+SERVER_JOBS: Final = Setting(
+    "OMNIGRAPH_SERVER_JOBS",
+    4,
+    _count_or(4),
+    "Jobs that one process of a server works on at a time; others wait.",
+)
+
 SETTINGS: Final[tuple[Setting[Any], ...]] = (
     FAILPOINTS,
     AWS_REGION,
@@ -383,7 +422,24 @@ SETTINGS: Final[tuple[Setting[Any], ...]] = (
     DERIVED_FILES,
     READ_MAX_AGE,
     MAINTENANCE_CONCURRENCY,
+    BEARER_TOKEN,
+    CLIENT_TIMEOUT,
+    NO_COLOR,
+    SERVER_SPOOL,
+    UPLOAD_MAX,
+    SERVER_JOBS,
 )
+
+
+def text(name: str) -> str | None:
+    """A variable that only the configuration knows by name."""
+    return os.environ.get(name)
+
+
+def adopt(pairs: Mapping[str, str]) -> None:
+    """Set the variables that are not set."""
+    for name, value in pairs.items():
+        os.environ.setdefault(name, value)
 
 
 def configure_lance() -> None:

@@ -10,14 +10,13 @@ import json
 import unicodedata
 from dataclasses import dataclass
 from itertools import chain, zip_longest
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from omnigraph_core.config.model import Form
     from omnigraph_core.exec.result import QueryResult
-
-Form: TypeAlias = Literal["table", "kv", "csv", "jsonl", "json"]
 
 MAX_WIDTH: Final = 80
 _LEAST_CAP: Final = 8
@@ -63,21 +62,21 @@ def iter_output(answer: Answer, form: Form, layout: Layout) -> Iterator[bytes]:
 
 def _facts(answer: Answer) -> dict[str, object]:
     result = answer.result
-    commit_id = result.snapshot.commit.graph_commit_id
+    snapshot = result.snapshot
     return {
         "query_name": result.query_name,
         "target": {
-            "branch": result.snapshot.branch if answer.is_head else None,
-            "snapshot": None if answer.is_head else commit_id,
+            "branch": snapshot.branch if answer.is_head else None,
+            "snapshot": None if answer.is_head else snapshot.commit.graph_commit_id,
         },
-        "commit_id": commit_id,
         "row_count": result.num_rows,
     }
 
 
 def _document(answer: Answer) -> str:
-    rows = answer.result.to_pylist()
-    document = {**_facts(answer), "columns": _columns(answer), "rows": rows}
+    names = _columns(answer)
+    columns = {"columns": names} if names else {}
+    document = {**_facts(answer), **columns, "rows": answer.result.to_pylist()}
     return f"{json.dumps(document, indent=2, ensure_ascii=False)}\n"
 
 
@@ -160,6 +159,9 @@ def _key_values(answer: Answer, _: Layout) -> Iterator[str]:
 def _table(answer: Answer, layout: Layout) -> Iterator[str]:
     yield _headline(answer)
     names = _columns(answer)
+    if not names:
+        yield "(no rows)"
+        return
     widths = _widths(names, _rows(answer), layout)
     yield from _row_lines(names, widths, layout)
     yield "-+-".join("-" * width for width in widths)

@@ -12,50 +12,80 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
+from typer.core import TyperGroup
 
 from omnigraph_core import __version__
 from omnigraph_core.cli.commands import (
+    blob,
     branch,
     change,
     changes,
     commit,
+    completion,
     embed,
+    explain,
     export,
     graph,
     index,
+    job,
     load,
     maintain,
     query,
     read,
     run,
     schema,
+    serve,
     snapshot,
     tag,
 )
+from omnigraph_core.cli.output import is_coloured
 from omnigraph_core.errors import DataError, OmnigraphError, PreconditionFailed
+
+_OF_COMMANDS: Final = ("--config", "--target", "--uri", "--as", "--branch", "--json")
+
+
+class Commands(TyperGroup):
+    """All commands; says where an option belongs that stands before its command."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        first = args[0].partition("=")[0] if args else ""
+        if first in _OF_COMMANDS:
+            raise typer.BadParameter(
+                f"{first} belongs after the command: omnigraph COMMAND {first} …", ctx=ctx
+            )
+        return super().parse_args(ctx, args)
+
 
 app = typer.Typer(
     name="omnigraph",
+    cls=Commands,
     help="A typed property graph kept in a lake.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-app.command("init")(graph.init)
+app.command("init", cls=graph.ExampleCommand)(graph.init)
 app.command("load")(load.load)
 app.command("ingest")(load.ingest)
 app.command("read")(read.read)
 app.command("change")(change.change)
+app.command("mutate", help="Another name for `change`.")(change.change)
+app.command("lint")(query.lint)
+app.command("check", help="Another name for `lint`.")(query.lint)
+app.command("explain")(explain.explain)
 app.command("export")(export.export)
 app.command("embed")(embed.embed)
 app.command("optimize")(maintain.optimize)
 app.command("cleanup")(maintain.cleanup)
 app.command("verify")(maintain.verify)
 app.command("snapshot")(snapshot.snapshot)
+app.command("serve", context_settings=serve.PASSED_ON, add_help_option=False)(serve.serve)
+app.command("completion")(completion.completion)
+app.add_typer(graph.app, name="graphs")
 branch.app.command("diff")(changes.diff)
 commit.app.command("changes")(changes.commit_changes)
 app.add_typer(branch.app, name="branch")
@@ -66,6 +96,8 @@ app.add_typer(run.app, name="run")
 app.add_typer(schema.app, name="schema")
 app.add_typer(query.app, name="query")
 app.add_typer(index.app, name="index")
+app.add_typer(blob.app, name="blob")
+app.add_typer(job.app, name="job")
 
 _HEAD: Final = "head"
 """What `--if-commit` is about, as the error names it."""
@@ -76,7 +108,8 @@ def main() -> None:
     try:
         app()
     except OmnigraphError as refused:
-        sys.stderr.write(f"error: {_described(refused)}\n")
+        label = typer.style("error:", fg="red") if is_coloured(sys.stderr) else "error:"
+        sys.stderr.write(f"{label} {_described(refused)}\n")
         sys.exit(_exit_code(refused))
     except OSError as problem:
         if problem.filename is not None:

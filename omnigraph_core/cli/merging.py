@@ -127,10 +127,12 @@ def print_merge(
     Raises:
         typer.Exit: with 1, after a dry run that has found conflicts.
     """
+    # A server knows its caller better than the command line does.
+    who = actor if result.commit is None else result.commit.actor_id
     if as_json:
-        print_json(_document(result, actor))
+        print_json(_document(result, who))
     else:
-        print_lines(_lines(result, headline, actor))
+        print_lines(_lines(result, headline, who))
     if result.conflicts:
         _write_conflicts(conflicts, [conflict.to_json() for conflict in result.conflicts])
         raise typer.Exit(1)

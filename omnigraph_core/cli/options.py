@@ -14,7 +14,10 @@ Embed: TypeAlias = Literal["now", "defer", "off"]
 
 MAIN = "main"
 
-BranchOption = Annotated[str, typer.Option("--branch", metavar="NAME", help="Branch to write to.")]
+BranchOption = Annotated[
+    str | None,
+    typer.Option("--branch", metavar="NAME", help="Branch to write to.  [default: main]"),
+]
 EmbedOption = Annotated[
     Embed | None,
     typer.Option(

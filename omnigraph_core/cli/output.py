@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final, TextIO
 
 import typer
 
+from omnigraph_core import settings
 from omnigraph_core.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
 
     from omnigraph_core.diff.model import ChangeStats
+
+_EPOCH: Final = datetime.fromtimestamp(0, UTC)
+_SIGN_COLOURS: Final = {"+ ": "green", "~ ": "yellow", "- ": "red"}
 
 
 def print_json(document: object) -> None:
@@ -40,6 +46,35 @@ def print_lines(lines: Iterable[str]) -> None:
         typer.echo(line)
 
 
+def print_changes(lines: Iterable[str]) -> None:
+    """Lines that say what is added, changed and removed, each in its colour on a terminal."""
+    if not is_coloured(sys.stdout):
+        print_lines(lines)
+        return
+    for line in lines:
+        typer.secho(line, fg=_SIGN_COLOURS.get(line[:2]))
+
+
+def is_coloured(stream: TextIO | None) -> bool:
+    """Whether what is written there may have colours."""
+    return stream is not None and stream.isatty() and not settings.NO_COLOR.read()
+
+
+def print_text(text: str, path: Path | None) -> None:
+    """A text as it is, to a file if one is named.
+
+    Raises:
+        ConfigError: the file cannot be written.
+    """
+    if path is None:
+        typer.echo(text, nl=False)
+        return
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as problem:
+        raise ConfigError(f"cannot write {path}: {problem.strerror}") from problem
+
+
 def write_chunks(chunks: Iterable[bytes]) -> None:
     """Many rows, as they come.
 
@@ -58,6 +93,15 @@ def count(number: int, noun: str) -> str:
     ('1 node', '2 nodes')
     """
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def moment(microseconds: int) -> str:
+    """A time since the epoch, to the microsecond: `--at` with it finds what was made then.
+
+    >>> moment(0)
+    '1970-01-01T00:00:00.000000Z'
+    """
+    return f"{_EPOCH + timedelta(microseconds=microseconds):%Y-%m-%dT%H:%M:%S.%fZ}"
 
 
 def key_values(members: Mapping[str, object]) -> Iterator[str]:

@@ -37,9 +37,18 @@ def read_params(text: str | None, path: Path | None) -> dict[str, object]:
     return {} if text is None else _parse(text, "--params")
 
 
+def read_value(text: str) -> object:
+    """One JSON value.
+
+    Raises:
+        ValueError, RecursionError: it is none.
+    """
+    return json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_members)
+
+
 def _parse(text: str, name: str) -> dict[str, object]:
     try:
-        found = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_members)
+        found = read_value(text)
     except RecursionError as problem:
         raise ConfigError(f"{name}: nested too deeply") from problem
     except ValueError as problem:

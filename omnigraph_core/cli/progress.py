@@ -7,10 +7,13 @@ from __future__ import annotations
 import os
 import sys
 import time
+from contextlib import contextmanager
+from itertools import cycle
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Final, TextIO
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from types import TracebackType
 
     from omnigraph_core.write.progress import Progress
@@ -21,6 +24,47 @@ ORDER: Final = ("read", "validated", "embedded", "staged")
 """Steps of a write, as its counts are shown."""
 _CLEAR: Final = "\r\x1b[K"
 _USUAL_WIDTH: Final = 80
+_PATIENCE: Final = 1.0
+"""Seconds that pass before a person is told what is being waited for."""
+_TURN: Final = 0.1
+_WHEEL: Final = "|/-\\"
+
+
+@contextmanager
+def busy(doing: str, *, is_quiet: bool) -> Iterator[None]:
+    """Run the block; if it takes long, a terminal shows what is being done, and since when."""
+    stream = sys.stderr
+    if is_quiet or stream is None or not stream.isatty():
+        yield
+        return
+    is_done = Event()
+    line = StatusLine(stream)
+    turning = Thread(target=_turn, args=(line, doing, is_done), daemon=True)
+    turning.start()
+    try:
+        yield
+    finally:
+        is_done.set()
+        turning.join()
+        line.clear()
+
+
+def _turn(line: StatusLine, doing: str, is_done: Event) -> None:
+    if is_done.wait(_PATIENCE):
+        return
+    for spoke in cycle(_WHEEL):
+        line.update(lambda seconds, spoke=spoke: f"{spoke} {doing} … {_elapsed(seconds)}")  # type: ignore[misc]
+        if is_done.wait(_TURN):
+            return
+
+
+def _elapsed(seconds: float) -> str:
+    """
+    >>> _elapsed(9.7), _elapsed(70)
+    ('9 s', '1 min 10 s')
+    """
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
 class StatusLine:
@@ -60,6 +104,12 @@ class StatusLine:
         interval = _TERMINAL_INTERVAL if self._is_terminal else _LOG_INTERVAL
         if self._clock() - self._shown_at >= interval:
             self._show(text)
+
+    def clear(self) -> None:
+        """Leave nothing of it on a terminal: what follows begins where it began."""
+        if self._is_terminal and self._text is not None:
+            self._write(_CLEAR)
+            self._text = None
 
     def _show(self, text: Callable[[float], str]) -> None:
         self._shown_at = self._clock()

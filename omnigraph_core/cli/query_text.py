@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from omnigraph_core.cli.files import read_text
-from omnigraph_core.errors import CompileError
+from omnigraph_core.errors import CompileError, ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from omnigraph_core.config.model import AliasConfig, Config
 
 QueryOption = Annotated[
     Path | None, typer.Option("--query", metavar="FILE", help="Query file (.gq).")
@@ -37,18 +39,39 @@ class QueryText:
     name: str
 
 
-def query_text(path: Path | None, text: str | None) -> QueryText:
-    """What `--query` or `--query-string` gives.
+def query_text(
+    config: Config, path: Path | None, text: str | None, *, alias: AliasConfig | None = None
+) -> QueryText:
+    """What `--query`, `--query-string` or an alias gives.
+
+    A file that is not an absolute path is looked for beside the configuration, then in the places
+    for queries that it names; one given by `--query` in the current directory as well.
 
     Raises:
-        typer.BadParameter: both are given, or neither.
-        ConfigError: the file cannot be read.
+        ConfigError: not one of them is given, or the file is not found or cannot be read.
     """
+    if alias is not None:
+        found = _found(Path(alias.query), config, ())
+        return QueryText(read_text(found, what="query file"), alias.query)
     if (path is None) == (text is None):
-        raise typer.BadParameter("give a query with --query or with --query-string, one of them")
-    if path is not None:
-        return QueryText(read_text(path, what="query file"), str(path))
-    return QueryText(text or "", _ON_THE_LINE)
+        raise ConfigError("give exactly one query: with --query or with --query-string")
+    if path is None:
+        return QueryText(text or "", _ON_THE_LINE)
+    found = _found(path, config, (Path(),))
+    return QueryText(read_text(found, what="query file"), str(path))
+
+
+def _found(path: Path, config: Config, more: tuple[Path, ...]) -> Path:
+    if path.is_absolute():
+        places: tuple[Path, ...] = (path,)
+    else:
+        beside = () if config.directory is None else (config.directory,)
+        places = tuple(place / path for place in (*beside, *config.query_roots, *more))
+    for place in places:
+        if place.exists():
+            return place
+    looked = ", ".join(dict.fromkeys(str(place.parent.absolute()) for place in places))
+    raise ConfigError(f"query file '{path}' not found", hint=f"looked in {looked}")
 
 
 @contextmanager

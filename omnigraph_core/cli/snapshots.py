@@ -72,8 +72,13 @@ def which_snapshot(
     tag: str | None,
     version: int | None,
     at: str | None,
+    *,
+    usual: str = MAIN,
 ) -> Which:
     """
+    Args:
+        usual: the branch if none is named.
+
     Raises:
         typer.BadParameter: options that exclude each other, or no moment.
     """
@@ -84,7 +89,7 @@ def which_snapshot(
         named.insert(0, "--branch")
     if len(named) > 1:
         raise typer.BadParameter(f"{' and '.join(named)} exclude each other")
-    return Which(branch or MAIN, snapshot, tag, version, None if at is None else _moment(at))
+    return Which(branch or usual, snapshot, tag, version, None if at is None else _moment(at))
 
 
 def _moment(text: str) -> datetime:

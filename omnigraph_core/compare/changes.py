@@ -94,6 +94,21 @@ class ChangedRows:
         found: np.ndarray = ~(self.inserted | self.deleted)
         return found
 
+    def where(self, ids: pa.StringArray, before: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Whether rows are among the changed ones, and where they are now; MISSING if nowhere.
+
+        Args:
+            before: where they were, MISSING for those that were not there.
+        """
+        found = pc.index_in(ids, value_set=self.ids)
+        is_changed = found.is_valid().to_numpy(zero_copy_only=False)
+        places = np.full(len(ids), MISSING)
+        places[is_changed] = self.after[found.drop_null().to_numpy()]
+        # What has not changed is where it was: no id is looked up.
+        is_old = ~is_changed & (before != MISSING)
+        places[is_old] = self.unchanged_at(before[is_old])
+        return is_changed, places
+
     def unchanged_at(self, before_addresses: np.ndarray) -> np.ndarray:
         """Where rows that did not change, given by where they were, are now.
 
@@ -177,7 +192,7 @@ def _iter_restored(
     before: RowView, after: RowView, match: RowMatch, columns: Sequence[str]
 ) -> Iterator[_Found]:
     """Changes of rows that stayed where they are: of columns that got other values meanwhile."""
-    for part, names in _stored_otherwise(before, after, match, columns).items():
+    for part, names in stored_otherwise(before, after, match, columns).items():
         was, now = match.pairs(part)
         is_same = equal_rows(before, was, after, now, names)
         changed = was[~is_same]
@@ -185,7 +200,7 @@ def _iter_restored(
         yield _Found(ids, changed, now[~is_same])
 
 
-def _stored_otherwise(
+def stored_otherwise(
     before: RowView, after: RowView, match: RowMatch, columns: Sequence[str]
 ) -> dict[SharedPart, list[str]]:
     """The columns of shared rows that have to be compared all the same."""

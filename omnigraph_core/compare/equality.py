@@ -50,6 +50,12 @@ def equal_values(a: pa.Array | pa.ChunkedArray, b: pa.Array | pa.ChunkedArray) -
     return _equal(_whole(a), _whole(b))
 
 
+def as_integers(column: pa.Array) -> pa.Array:
+    """A column of short values so that what is equal as integers or texts is equal bit by bit."""
+    integers = _AS_INTEGERS.get(column.type)
+    return column if integers is None else column.view(integers)
+
+
 def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
@@ -60,9 +66,7 @@ def _equal(a: pa.Array, b: pa.Array) -> np.ndarray:
         return _equal_lists(a, b)
     if pa.types.is_fixed_size_list(kind):
         return _equal_vectors(a, b)
-    integers = _AS_INTEGERS.get(kind)
-    if integers is not None:
-        a, b = a.view(integers), b.view(integers)
+    a, b = as_integers(a), as_integers(b)
     is_alike = a.is_valid().to_numpy(False) == b.is_valid().to_numpy(False)
     same: np.ndarray = pc.equal(a, b).fill_null(True).to_numpy(False) & is_alike
     return same

@@ -40,8 +40,34 @@ def create_branch(
         AlreadyExists: the name is taken.
         BranchNotFound, CommitNotFound, TagNotFound, SnapshotNotFound: no such source.
     """
-    state = resolve(context, source)
-    if source.branch is not None:
+    is_head = source.branch is not None
+    return fork_branch(
+        context,
+        name,
+        resolve(context, source),
+        is_head=is_head,
+        is_internal_allowed=is_internal_allowed,
+        actor=actor,
+    )
+
+
+def fork_branch(
+    context: GraphContext,
+    name: str,
+    state: CatalogState,
+    *,
+    is_head: bool,
+    is_internal_allowed: bool = False,
+    actor: str | None,
+) -> BranchRef:
+    """Fork a branch from a state, the head of a branch or an older one.
+
+    Raises:
+        ConfigError: not a name for a branch.
+        AlreadyExists: the name is taken.
+        SnapshotNotFound: cleanup has removed the state.
+    """
+    if is_head:
         ref, created = branches.create_branch(
             context.store, name, state, is_internal_allowed=is_internal_allowed, actor=actor
         )

@@ -12,11 +12,11 @@ from omnigraph_core.diff.feed import MOST_CHANGES, MOST_COMMITS, Wanted
 from omnigraph_core.diff.model import EVERYTHING, ChangePage
 from omnigraph_core.diff.snapshots import compare_snapshots
 from omnigraph_core.diff.tables import check_type_names
-from omnigraph_core.engine.branching import resolve
 from omnigraph_core.engine.protection import hold
 from omnigraph_core.errors import ConfigError
 from omnigraph_core.history.snapshots import ReadTarget, state_at
 from omnigraph_core.manifest.image import MAIN
+from omnigraph_core.policy.model import Action
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from omnigraph_core.diff.model import ChangeFilter, ChangeSet, EntityChange
     from omnigraph_core.diff.rows import TableDiff
     from omnigraph_core.diff.snapshots import SnapshotDiff
+    from omnigraph_core.engine.rights import Rights
     from omnigraph_core.history.context import GraphContext
     from omnigraph_core.manifest.snapshot import Snapshot
 
@@ -65,6 +66,7 @@ class Diffs:
     """What differs between states of a graph."""
 
     _context: GraphContext
+    _rights: Rights
 
     def diff_between(
         self,
@@ -85,8 +87,8 @@ class Diffs:
             NotFoundError: no such branch, commit or tag, or cleanup has removed it.
             ConfigError: the filter names a type that neither has.
         """
-        _check_limit(limit)
         before, after = self._snapshots(source, target)
+        _check_limit(limit)
         found = self._compared(before, after, filter)
         return found.change_set(has_values=has_values, limit=limit)
 
@@ -122,8 +124,9 @@ class Diffs:
             SnapshotNotFound: cleanup has removed its state, or the one before.
             ConfigError: the filter names a type that neither has.
         """
+        after = self._after(commit_id)
         _check_limit(limit)
-        found = self._compared_commit(commit_id, filter)
+        found = self._compared_commit(after, filter)
         return found.change_set(has_values=has_values, limit=limit)
 
     def iter_diff(
@@ -166,7 +169,7 @@ class Diffs:
         Raises:
             What `commit_changes` raises.
         """
-        return OpenDiff.of(self._compared_commit(commit_id, filter))
+        return OpenDiff.of(self._compared_commit(self._after(commit_id), filter))
 
     def cursor_at(
         self,
@@ -184,6 +187,7 @@ class Diffs:
             ConfigError: the commit is not on the branch's line of first parents, or the filter
                 names a type that is not there.
         """
+        self._rights.demand(Action.READ, branch=branch)
         return feed.cursor_at(self._context, branch, commit_id, filter or EVERYTHING)
 
     def poll(
@@ -214,6 +218,7 @@ class Diffs:
             ConfigError: a bound is below 1, or, without a cursor, the filter names a type that is
                 not there.
         """
+        self._rights.demand(Action.READ, branch=branch)
         wanted = Wanted(filter or EVERYTHING, has_values, most_commits, most_changes)
         if cursor is None:
             return ChangePage((), feed.cursor_at(self._context, branch, None, wanted.filter))
@@ -225,8 +230,14 @@ class Diffs:
         targets = (
             ReadTarget(branch=item) if isinstance(item, str) else item for item in (source, target)
         )
-        before, after = (resolve(self._context, item).snapshot for item in targets)
+        demand_at = self._rights.demand_at
+        before, after = (demand_at(self._context, Action.READ, item).snapshot for item in targets)
         return before, after
+
+    def _after(self, commit_id: str) -> Snapshot:
+        """The state a commit made, if it may be read."""
+        made = ReadTarget(snapshot_id=commit_id)
+        return self._rights.demand_at(self._context, Action.READ, made).snapshot
 
     def _parent(self, snapshot: Snapshot) -> Snapshot | None:
         """The state before: a branch's catalog begins with a copy of what it was forked from."""
@@ -236,8 +247,7 @@ class Diffs:
         store = self._context.store
         return state_at(store, snapshot.branch, snapshot.incarnation, version).snapshot
 
-    def _compared_commit(self, commit_id: str, filter: ChangeFilter | None) -> SnapshotDiff:
-        after = resolve(self._context, ReadTarget(snapshot_id=commit_id)).snapshot
+    def _compared_commit(self, after: Snapshot, filter: ChangeFilter | None) -> SnapshotDiff:
         return self._compared(self._parent(after), after, filter, is_successive=True)
 
     def _compared(

@@ -14,8 +14,10 @@ from omnigraph_core.engine.schema_apply import (
 from omnigraph_core.history.snapshots import ReadTarget
 from omnigraph_core.manifest.image import MAIN
 from omnigraph_core.manifest.snapshot import Snapshot
+from omnigraph_core.policy.model import Action
 
 if TYPE_CHECKING:
+    from omnigraph_core.engine.rights import Rights
     from omnigraph_core.evolve.report import SchemaApplyResult, SchemaPlanReport
     from omnigraph_core.history.context import GraphContext
     from omnigraph_core.manifest.image import AcceptedSchema
@@ -25,6 +27,7 @@ class Evolution:
     """What changes the schema of a graph."""
 
     _context: GraphContext
+    _rights: Rights
 
     def schema_show(self, target: str | ReadTarget | Snapshot = MAIN) -> AcceptedSchema:
         """The schema in force: its source as it was given, and its compiled document.
@@ -32,6 +35,7 @@ class Evolution:
         Raises:
             NotFoundError: there is no such branch, commit or tag.
         """
+        self._rights.demand(Action.READ)
         if isinstance(target, Snapshot):
             return target.schema
         wanted = ReadTarget(branch=target) if isinstance(target, str) else target
@@ -50,6 +54,7 @@ class Evolution:
             CompileError: the text is wrong; a change that cannot be carried out is a step.
             BranchNotFound: there is none of that name.
         """
+        self._rights.demand(Action.READ)
         return report_plan(self._context, SchemaRequest(source, branch, allow_data_loss))
 
     def schema_apply(
@@ -77,5 +82,6 @@ class Evolution:
             ConflictError: the schema changed meanwhile, or the tables kept moving.
             BranchNotFound: there is none of that name.
         """
+        actor = self._rights.demand(Action.SCHEMA_APPLY, target_branch=branch, actor=actor)
         request = SchemaRequest(source, branch, allow_data_loss, actor)
         return (rehearse_schema if dry_run else apply_schema)(self._context, request)

@@ -11,7 +11,7 @@ from omnigraph_core.history.snapshots import ReadTarget
 from omnigraph_core.write.load import load
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from omnigraph_core.embedding.embedder import Embedder
     from omnigraph_core.history.context import GraphContext
@@ -47,10 +47,15 @@ def ingest(
     base: str,
     options: LoadOptions,
     embedder: Embedder,
+    *,
+    may_fork: Callable[[], None],
 ) -> IngestResult:
     """Load into a branch, forking it from `base` if it is missing.
 
     A branch made here stays even if the load is refused. A dry run makes none.
+
+    Args:
+        may_fork: raises if the branch is missing and must not be made.
 
     Raises:
         BranchNotFound: no such base.
@@ -58,10 +63,13 @@ def ingest(
     """
     branch, actor = options.write.branch, options.write.actor
     if options.is_dry_run and not _exists(context, branch):
+        may_fork()
         on_base = replace(options, write=replace(options.write, branch=base))
         checked = replace(load(context, sources, on_base, embedder), branch=branch)
         return IngestResult(branch, base, branch_created=False, loaded=checked, actor_id=actor)
-    created = not options.is_dry_run and _ensure_branch(context, branch, base, actor)
+    created = not options.is_dry_run and _ensure_branch(
+        context, branch, base, may_fork=may_fork, actor=actor
+    )
     loaded = load(context, sources, options, embedder)
     return IngestResult(branch, base, branch_created=created, loaded=loaded, actor_id=actor)
 
@@ -74,10 +82,18 @@ def _exists(context: GraphContext, branch: str) -> bool:
     return True
 
 
-def _ensure_branch(context: GraphContext, branch: str, base: str, actor: str | None) -> bool:
+def _ensure_branch(
+    context: GraphContext,
+    branch: str,
+    base: str,
+    *,
+    may_fork: Callable[[], None],
+    actor: str | None,
+) -> bool:
     """Whether the branch had to be made."""
     if _exists(context, branch):
         return False
+    may_fork()
     try:
         create_branch(context, branch, ReadTarget(branch=base), actor=actor)
     except AlreadyExists:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from omnigraph_core.engine.branching import resolve
 from omnigraph_core.engine.merge_branches import (
     draft_of,
     hit_staged,
@@ -36,7 +35,6 @@ from omnigraph_core.settings import PUBLISH_LEASE
 
 if TYPE_CHECKING:
     from omnigraph_core.history.context import GraphContext
-    from omnigraph_core.history.snapshots import ReadTarget
     from omnigraph_core.manifest.catalog import CatalogState
     from omnigraph_core.manifest.changes import Change
     from omnigraph_core.manifest.image import AcceptedSchema, GraphCommit, TableEntry
@@ -200,7 +198,7 @@ def _is_work(tables: tuple[TableMerge, ...], schema: AcceptedSchema | None) -> b
 
 
 def reset_branch(
-    context: GraphContext, branch: str, target: ReadTarget, *, is_confirmed: bool, actor: str | None
+    context: GraphContext, branch: str, wanted: Snapshot, *, is_confirmed: bool, actor: str | None
 ) -> GraphCommit:
     """Give a branch the state of another commit, with a new commit; its history stays.
 
@@ -209,13 +207,12 @@ def reset_branch(
 
     Raises:
         ConfigError: not confirmed; says what would change.
-        NotFoundError: no such branch or target.
+        NotFoundError: no such branch, or cleanup has removed the state.
         ConflictError: others were first every time.
     """
     check_actor(actor)
     name = _public_branch(context, branch)
     lasting = timedelta(seconds=2 * PUBLISH_LEASE.read())
-    wanted = resolve(context, target).snapshot
     with hold(context.store, wanted, purpose="reset", lasting=lasting) as kept:
         snapshot = kept.snapshot
 

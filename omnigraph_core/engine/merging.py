@@ -10,10 +10,12 @@ from omnigraph_core.history.snapshots import ReadTarget
 from omnigraph_core.manifest.image import MAIN
 from omnigraph_core.merge.model import MergeOptions, MergeSide, MergeStrategy, Resolution
 from omnigraph_core.merge.resolve import check_choices
+from omnigraph_core.policy.model import Action
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from omnigraph_core.engine.rights import Rights
     from omnigraph_core.history.context import GraphContext
     from omnigraph_core.manifest.image import GraphCommit
     from omnigraph_core.merge.model import MergeResult
@@ -23,6 +25,7 @@ class Merging:
     """What brings the work of one branch, or one commit, to another."""
 
     _context: GraphContext
+    _rights: Rights
 
     def branch_merge(
         self,
@@ -55,6 +58,11 @@ class Merging:
                 written, and a dry run never raises it.
             ConflictError: the head is not `if_commit`, or the target moved every time.
         """
+        actor = self._rights.demand(
+            Action.BRANCH_MERGE, branch=source, target_branch=into, actor=actor
+        )
+        if delete_branch:
+            self._rights.demand(Action.BRANCH_DELETE, target_branch=source, actor=actor)
         options = merge_options(strategy, resolve, choices, is_dry_run=dry_run)
         result = merge_branches.merge_into(
             self._context,
@@ -90,6 +98,7 @@ class Merging:
             ConfigError: the first commit of a graph, or options that cannot be used.
             MergeConflicts: something has to be decided first. Nothing was written.
         """
+        actor = self._demand_step(commit_id, into, actor)
         options = merge_options(strategy, resolve, choices, is_dry_run=dry_run)
         return merge_commits.pick_commit(self._context, commit_id, into, options, actor=actor)
 
@@ -109,6 +118,7 @@ class Merging:
         Raises:
             as `cherry_pick`.
         """
+        actor = self._demand_step(commit_id, branch, actor)
         options = merge_options(strategy, resolve, choices, is_dry_run=dry_run)
         return merge_commits.revert_commit(self._context, commit_id, branch, options, actor=actor)
 
@@ -133,10 +143,18 @@ class Merging:
             ConfigError: not confirmed.
             NotFoundError: no such branch or target.
         """
-        wanted = ReadTarget(snapshot_id=target) if isinstance(target, str) else target
+        actor = self._rights.demand(Action.CHANGE, branch=branch, actor=actor)
+        chosen = ReadTarget(snapshot_id=target) if isinstance(target, str) else target
+        wanted = self._rights.demand_at(self._context, Action.READ, chosen, actor=actor).snapshot
         return merge_commits.reset_branch(
             self._context, branch, wanted, is_confirmed=confirm, actor=actor
         )
+
+    def _demand_step(self, commit_id: str, branch: str, actor: str | None) -> str | None:
+        """Writing to the branch, and reading where the commit was made: its rows come over."""
+        who = self._rights.demand(Action.CHANGE, branch=branch, actor=actor)
+        self._rights.demand_commit(self._context, Action.READ, commit_id, actor=actor)
+        return who
 
 
 def merge_options(

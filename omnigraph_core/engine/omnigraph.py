@@ -7,6 +7,7 @@ any number of other processes on the same graph.
 from __future__ import annotations
 
 import weakref
+from copy import copy
 from typing import TYPE_CHECKING
 
 from omnigraph_core.embedding.embedder import Embedder
@@ -16,6 +17,7 @@ from omnigraph_core.engine.evolution import Evolution
 from omnigraph_core.engine.lifecycle import init_graph, open_graph
 from omnigraph_core.engine.merging import Merging
 from omnigraph_core.engine.reads import Reads
+from omnigraph_core.engine.rights import Rights
 from omnigraph_core.engine.run_calls import Runs
 from omnigraph_core.engine.upkeep import Upkeep
 from omnigraph_core.engine.writes import Writes
@@ -25,8 +27,10 @@ from omnigraph_core.history import door, refs
 from omnigraph_core.history.snapshots import ReadTarget, commit_at_time, state_at_commit
 from omnigraph_core.ids import new_ulid
 from omnigraph_core.manifest.image import MAIN
+from omnigraph_core.manifest.names import check_actor
 from omnigraph_core.manifest.publisher import CommitDraft
 from omnigraph_core.manifest.requirements import BranchIs
+from omnigraph_core.policy.model import Action
 from omnigraph_core.storage.derived import DerivedFiles
 
 if TYPE_CHECKING:
@@ -41,18 +45,21 @@ if TYPE_CHECKING:
     from omnigraph_core.manifest.image import GraphCommit
     from omnigraph_core.manifest.requirements import Requirement
     from omnigraph_core.manifest.snapshot import Snapshot
+    from omnigraph_core.policy.model import Judge
     from omnigraph_core.storage.dataset import Table
 
 
 class Omnigraph(Reads, Writes, Diffs, Merging, Evolution, Runs, Upkeep):
-    """An open graph."""
+    """An open graph, as one actor may use it."""
 
-    def __init__(self, context: GraphContext) -> None:
+    def __init__(self, context: GraphContext, rights: Rights | None = None) -> None:
         self._context = context
+        self._rights = rights or Rights()
         self._queries = QueryCache()
         self._derived = DerivedFiles(context.store)
         self._embedder = Embedder.from_settings()
-        weakref.finalize(self, self._embedder.close)
+        # Handles of other actors share both, so it goes with the last of them.
+        weakref.finalize(context, self._embedder.close)
 
     def close(self) -> None:
         """Give back what is held open outside; the handle may be used again all the same."""
@@ -76,14 +83,40 @@ class Omnigraph(Reads, Writes, Diffs, Merging, Evolution, Runs, Upkeep):
         return cls(init_graph(address, schema, actor=actor))
 
     @classmethod
-    def open(cls, address: str) -> Omnigraph:
+    def open(
+        cls, address: str, *, policy: Judge | None = None, actor: str | None = None
+    ) -> Omnigraph:
         """Open a graph.
+
+        Args:
+            policy: asked before anything is done; without one everything is allowed.
+            actor: who does what is done with this handle, unless a call names somebody else.
 
         Raises:
             GraphNotFound: there is none at that address.
             FormatTooNew: a newer release wrote it.
         """
-        return cls(open_graph(address))
+        return cls(open_graph(address), Rights(policy, check_actor(actor)))
+
+    def acting_as(self, actor: str | None) -> Omnigraph:
+        """The same graph, caches and policy in the hands of another actor; costs nothing.
+
+        Raises:
+            ConfigError: not a name for an actor.
+        """
+        other = copy(self)
+        other._rights = self._rights.of(check_actor(actor))
+        return other
+
+    @property
+    def actor(self) -> str | None:
+        """Who does what is done with this handle."""
+        return self._rights.actor
+
+    @property
+    def rights(self) -> Rights:
+        """What the actor may do: to be asked before doing what is no call of a graph."""
+        return self._rights
 
     @property
     def uri(self) -> str:
@@ -101,10 +134,16 @@ class Omnigraph(Reads, Writes, Diffs, Merging, Evolution, Runs, Upkeep):
             AlreadyExists: the name is taken.
             NotFoundError: no such source.
         """
-        return branching.create_branch(self._context, name, _target(source), actor=actor)
+        target, actor = _target(source), self._rights.who(actor)
+        state = self._rights.demand_at(
+            self._context, Action.BRANCH_CREATE, target, target_branch=name, actor=actor
+        )
+        is_head = target.branch is not None
+        return branching.fork_branch(self._context, name, state, is_head=is_head, actor=actor)
 
     def branch_list(self) -> tuple[str, ...]:
         """The names of all branches, main first."""
+        self._rights.demand(Action.READ)
         return refs.list_branch_names(self._context.store)
 
     def branch_get(self, name: str) -> BranchRef:
@@ -112,6 +151,7 @@ class Omnigraph(Reads, Writes, Diffs, Merging, Evolution, Runs, Upkeep):
         Raises:
             BranchNotFound: there is none of that name.
         """
+        self._rights.demand(Action.READ)
         return self._context.head(name)[0]
 
     def branch_delete(self, name: str, *, actor: str | None = None) -> None:
@@ -122,25 +162,28 @@ class Omnigraph(Reads, Writes, Diffs, Merging, Evolution, Runs, Upkeep):
             BranchNotFound: there is none of that name.
             BranchInUse: branches forked from it, or running runs, depend on it.
         """
+        actor = self._rights.demand(Action.BRANCH_DELETE, target_branch=name, actor=actor)
         branching.delete_branch(self._context, name, actor=actor)
 
     # Commits
 
     def list_commits(
-        self, branch: str = MAIN, *, limit: int | None = None
+        self, branch: str | None = None, *, limit: int | None = None
     ) -> tuple[GraphCommit, ...]:
-        """Every commit a branch contains, newest first.
+        """Every commit a branch contains, newest first; without a name those of main.
 
         Raises:
             BranchNotFound: there is none of that name.
         """
-        return branching.list_commits(self._context, branch, limit=limit)
+        self._rights.demand(Action.READ, branch=branch)
+        return branching.list_commits(self._context, branch or MAIN, limit=limit)
 
     def get_commit(self, commit_id: str) -> GraphCommit:
         """
         Raises:
             CommitNotFound: no branch has it.
         """
+        self._rights.demand(Action.READ)
         return self._context.commits.find(commit_id)
 
     def head_commit_id_for_branch(self, branch: str = MAIN) -> str:
@@ -172,6 +215,7 @@ class Omnigraph(Reads, Writes, Diffs, Merging, Evolution, Runs, Upkeep):
             PublishContention: other writers were first every time; nothing was written.
             CommitOutcomeUnknown: the store stopped answering; the commit may have landed.
         """
+        actor = self._rights.demand(Action.CHANGE, branch=branch, actor=actor)
         # What only checks must look at the newest state; what commits finds it by committing.
         ref, state = self._context.base(branch) if changes else self._context.head(branch)
         wanted = (BranchIs(ref.incarnation), *requirements)
@@ -194,6 +238,7 @@ class Omnigraph(Reads, Writes, Diffs, Merging, Evolution, Runs, Upkeep):
         Raises:
             BranchNotFound: there is none of that name.
         """
+        self._rights.demand(Action.READ, branch=branch)
         return self._context.head(branch)[1].snapshot
 
     def snapshot_of(self, target: str | ReadTarget) -> Snapshot:
@@ -202,7 +247,7 @@ class Omnigraph(Reads, Writes, Diffs, Merging, Evolution, Runs, Upkeep):
         Raises:
             NotFoundError: there is no such thing, or cleanup has removed it.
         """
-        return branching.resolve(self._context, _target(target)).snapshot
+        return self._rights.demand_at(self._context, Action.READ, _target(target)).snapshot
 
     def snapshot_at_version(self, version: int, *, branch: str = MAIN) -> Snapshot:
         """A branch at one of its manifest versions.
@@ -210,6 +255,7 @@ class Omnigraph(Reads, Writes, Diffs, Merging, Evolution, Runs, Upkeep):
         Raises:
             SnapshotNotFound: it never was, or cleanup has removed it.
         """
+        self._rights.demand(Action.READ, branch=branch)
         return branching.state_at_version(self._context, branch, version).snapshot
 
     def snapshot_at_time(self, moment: datetime, *, branch: str = MAIN) -> Snapshot:
@@ -218,6 +264,7 @@ class Omnigraph(Reads, Writes, Diffs, Merging, Evolution, Runs, Upkeep):
         Raises:
             SnapshotNotFound: the graph is younger, or cleanup has removed that version.
         """
+        self._rights.demand(Action.READ, branch=branch)
         ref, state = self._context.head(branch)
         commit = commit_at_time(self._context.commits, ref, state, moment)
         return state_at_commit(self._context.store, commit).snapshot
@@ -226,6 +273,7 @@ class Omnigraph(Reads, Writes, Diffs, Merging, Evolution, Runs, Upkeep):
         self, snapshot: Snapshot, *, purpose: str, lasting: timedelta
     ) -> AbstractContextManager[CatalogState]:
         """Keep a snapshot from cleanup for a block: for exports and other long reads."""
+        self._rights.demand(Action.READ, branch=snapshot.branch)
         return protection.hold(self._context.store, snapshot, purpose=purpose, lasting=lasting)
 
     def table(self, snapshot: Snapshot, table_key: str) -> Table:
@@ -235,8 +283,8 @@ class Omnigraph(Reads, Writes, Diffs, Merging, Evolution, Runs, Upkeep):
             TableNotFound: the snapshot has no such table.
             ObjectNotFound: its files are gone.
         """
-        entry = snapshot.table(table_key)
-        return self._context.table(entry.location, entry.physical_version)
+        self._rights.demand(Action.READ, branch=snapshot.branch)
+        return self._table(snapshot, table_key)
 
     def entity_at(
         self, table_key: str, id: str, *, version: int, branch: str = MAIN
@@ -249,7 +297,7 @@ class Omnigraph(Reads, Writes, Diffs, Merging, Evolution, Runs, Upkeep):
         snapshot = self.snapshot_at_version(version, branch=branch)
         if table_key not in snapshot.tables:
             return None
-        return entities.find_entity(self.table(snapshot, table_key), id)
+        return entities.find_entity(self._table(snapshot, table_key), id)
 
     # Tags
 
@@ -263,11 +311,15 @@ class Omnigraph(Reads, Writes, Diffs, Merging, Evolution, Runs, Upkeep):
             AlreadyExists: the name is taken.
             NotFoundError: no such target.
         """
-        snapshot = self.snapshot_of(target)
-        return protection.create_tag(self._context.store, name, snapshot, actor=actor)
+        actor = self._rights.who(actor)
+        state = self._rights.demand_at(
+            self._context, Action.BRANCH_CREATE, _target(target), actor=actor
+        )
+        return protection.create_tag(self._context.store, name, state.snapshot, actor=actor)
 
     def tag_list(self) -> tuple[Tag, ...]:
         """All tags, by name."""
+        self._rights.demand(Action.READ)
         return refs.list_tags(self._context.store)
 
     def tag_delete(self, name: str) -> None:
@@ -275,7 +327,12 @@ class Omnigraph(Reads, Writes, Diffs, Merging, Evolution, Runs, Upkeep):
         Raises:
             TagNotFound: there is none of that name.
         """
+        self._rights.demand(Action.BRANCH_DELETE)
         refs.delete_tag(self._context.store, refs.read_tag(self._context.store, name).tag)
+
+    def _table(self, snapshot: Snapshot, table_key: str) -> Table:
+        entry = snapshot.table(table_key)
+        return self._context.table(entry.location, entry.physical_version)
 
 
 def _target(target: str | ReadTarget) -> ReadTarget:

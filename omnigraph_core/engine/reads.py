@@ -14,6 +14,7 @@ from omnigraph_core.exec.run import Limits, execute
 from omnigraph_core.history.snapshots import ReadTarget
 from omnigraph_core.manifest.image import MAIN
 from omnigraph_core.manifest.snapshot import Snapshot
+from omnigraph_core.policy.model import Action
 from omnigraph_core.topology.memory import shared_cache
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from omnigraph_core.embedding.embedder import Embedder
     from omnigraph_core.engine.indexing import IndexReport
+    from omnigraph_core.engine.rights import Rights
     from omnigraph_core.exec.guard import Cancellation
     from omnigraph_core.exec.queries import QueryCache
     from omnigraph_core.history.context import GraphContext
@@ -36,6 +38,7 @@ class Reads:
     _queries: QueryCache
     _embedder: Embedder
     _derived: DerivedFiles
+    _rights: Rights
 
     def query(
         self,
@@ -68,12 +71,7 @@ class Reads:
             QueryStopped: it needs too much memory or time, or was cancelled.
         """
         snapshot = self._snapshot_to_read(target, max_age)
-        catalog = accepted_catalog(snapshot.schema)
-        read = self._queries.read(source, name, catalog)
-        limits = Limits(timeout, memory, cancellation)
-        graph = self._data(snapshot, catalog)
-        rows = execute(graph, read, params, self._embedder, limits)
-        return QueryResult(read.plan.ir.name, read.columns, rows, snapshot)
+        return self._answer(snapshot, source, name, params, Limits(timeout, memory, cancellation))
 
     def run_query_at(
         self,
@@ -93,16 +91,9 @@ class Reads:
             SnapshotNotFound: that version never was, or cleanup has removed it.
             And what `query` raises.
         """
+        self._rights.demand(Action.READ, branch=branch)
         snapshot = branching.state_at_version(self._context, branch, version).snapshot
-        return self.query(
-            snapshot,
-            source,
-            name,
-            params,
-            timeout=timeout,
-            memory=memory,
-            cancellation=cancellation,
-        )
+        return self._answer(snapshot, source, name, params, Limits(timeout, memory, cancellation))
 
     def explain(
         self,
@@ -155,6 +146,7 @@ class Reads:
         Raises:
             BranchNotFound: there is none of that name.
         """
+        actor = self._rights.demand(Action.ADMIN, actor=actor)
         return indexing.ensure_indices(self._context, branch, actor=actor)
 
     def index_status(self, target: str | ReadTarget | Snapshot = MAIN) -> tuple[IndexReport, ...]:
@@ -168,14 +160,31 @@ class Reads:
     def _snapshot_to_read(
         self, target: str | ReadTarget | Snapshot, max_age: float | None
     ) -> Snapshot:
+        """The snapshot, if it may be read."""
         if isinstance(target, Snapshot):
+            self._rights.demand(Action.READ, branch=target.branch)
             return target
         branch = target if isinstance(target, str) else target.branch
         if branch is None:
             assert isinstance(target, ReadTarget)
-            return branching.resolve(self._context, target).snapshot
+            return self._rights.demand_at(self._context, Action.READ, target).snapshot
+        self._rights.demand(Action.READ, branch=branch)
         age = settings.READ_MAX_AGE.read() if max_age is None else max_age
         return self._context.recent(branch, age)[1].snapshot
+
+    def _answer(
+        self,
+        snapshot: Snapshot,
+        source: str,
+        name: str | None,
+        params: Mapping[str, object] | None,
+        limits: Limits,
+    ) -> QueryResult:
+        catalog = accepted_catalog(snapshot.schema)
+        read = self._queries.read(source, name, catalog)
+        graph = self._data(snapshot, catalog)
+        rows = execute(graph, read, params, self._embedder, limits)
+        return QueryResult(read.plan.ir.name, read.columns, rows, snapshot)
 
     def _data(self, snapshot: Snapshot, catalog: Catalog) -> GraphData:
         return GraphData(self._context, snapshot, catalog, shared_cache(), self._derived)

@@ -8,12 +8,16 @@ from omnigraph_core.engine import runs
 from omnigraph_core.engine.merging import merge_options
 from omnigraph_core.engine.run_ends import judged
 from omnigraph_core.history.runs import RunRegistry
+from omnigraph_core.ids import new_ulid
 from omnigraph_core.manifest.image import MAIN
+from omnigraph_core.manifest.names import RUN_PREFIX
 from omnigraph_core.merge.model import MergeStrategy
+from omnigraph_core.policy.model import Action
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from omnigraph_core.engine.rights import Rights
     from omnigraph_core.history.context import GraphContext
     from omnigraph_core.history.runs import RunRecord, RunStatus
     from omnigraph_core.merge.model import MergeResult, MergeSide
@@ -23,6 +27,7 @@ class Runs:
     """Work on a branch of its own, out of sight of its target until it is published."""
 
     _context: GraphContext
+    _rights: Rights
 
     def begin_run(
         self,
@@ -41,8 +46,15 @@ class Runs:
             ConfigError: the target is a branch of OmniGraph's own.
             BranchNotFound: no such target.
         """
+        run_id = new_ulid()
+        actor = self._rights.demand(
+            Action.BRANCH_CREATE,
+            branch=target_branch,
+            target_branch=f"{RUN_PREFIX}{run_id}",
+            actor=actor,
+        )
         return runs.begin_run(
-            self._context, target_branch, operation_hash=operation_hash, actor=actor
+            self._context, target_branch, run_id=run_id, operation_hash=operation_hash, actor=actor
         )
 
     def publish_run(
@@ -64,6 +76,7 @@ class Runs:
             ConflictError: it failed or was aborted, or others wrote to the target every time.
             BranchNotFound: its branch, or its target, is gone.
         """
+        actor = self._rights.demand_run(self._context, Action.RUN_PUBLISH, run_id, actor=actor)
         options = merge_options(strategy, resolve, choices, is_dry_run=False)
         return runs.publish_run(self._context, run_id, options, actor=actor)
 
@@ -82,6 +95,7 @@ class Runs:
             ConflictError: it is not running.
             BranchNotFound: its branch, or its target, is gone.
         """
+        self._rights.demand(Action.READ)
         options = merge_options(strategy, resolve, choices, is_dry_run=True)
         return runs.preview_run(self._context, run_id, options)
 
@@ -91,6 +105,7 @@ class Runs:
             RunNotFound: there is none of that id.
             ConflictError: it was published, or aborted before.
         """
+        self._rights.demand_run(self._context, Action.RUN_ABORT, run_id)
         return runs.abort_run(self._context, run_id)
 
     def fail_run(self, run_id: str) -> RunRecord:
@@ -99,6 +114,7 @@ class Runs:
             RunNotFound: there is none of that id.
             ConflictError: it was published or aborted.
         """
+        self._rights.demand_run(self._context, Action.RUN_ABORT, run_id)
         return runs.fail_run(self._context, run_id)
 
     def get_run(self, run_id: str) -> RunRecord:
@@ -106,6 +122,7 @@ class Runs:
         Raises:
             RunNotFound: there is none of that id.
         """
+        self._rights.demand(Action.READ)
         (run,) = judged(self._context, [RunRegistry(self._context.store).get(run_id)])
         return run
 
@@ -113,4 +130,5 @@ class Runs:
         self, *, target_branch: str | None = None, status: RunStatus | None = None
     ) -> tuple[RunRecord, ...]:
         """Runs, oldest first."""
+        self._rights.demand(Action.READ)
         return judged(self._context, RunRegistry(self._context.store).list(target_branch, status))

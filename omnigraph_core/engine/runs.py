@@ -35,7 +35,6 @@ from omnigraph_core.history.runs import (
     mark_published,
 )
 from omnigraph_core.history.snapshots import ReadTarget
-from omnigraph_core.ids import new_ulid
 from omnigraph_core.manifest.names import RUN_PREFIX, is_internal
 
 if TYPE_CHECKING:
@@ -50,7 +49,12 @@ OPERATION: Final = "run_publish"
 
 
 def begin_run(
-    context: GraphContext, target_branch: str, *, operation_hash: str | None, actor: str | None
+    context: GraphContext,
+    target_branch: str,
+    *,
+    run_id: str,
+    operation_hash: str | None,
+    actor: str | None,
 ) -> RunRecord:
     """Fork a run's branch from its target and register the run.
 
@@ -62,7 +66,6 @@ def begin_run(
         BranchNotFound: no such target.
     """
     registry = RunRegistry(context.store)
-    run_id = new_ulid()
     target_branch = target_branch.strip()  # as branches are found
     if is_internal(target_branch):
         raise ConfigError(f"the branch `{target_branch}` is reserved for internal use")

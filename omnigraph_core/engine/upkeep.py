@@ -9,6 +9,7 @@ from omnigraph_core.engine.optimize import optimize
 from omnigraph_core.engine.verify import verify
 from omnigraph_core.history.retention import retention
 from omnigraph_core.manifest.image import MAIN
+from omnigraph_core.policy.model import Action
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from omnigraph_core.engine.cleanup import CleanupReport
     from omnigraph_core.engine.optimize import TableOptimizeStats
+    from omnigraph_core.engine.rights import Rights
     from omnigraph_core.engine.verifying.model import VerifyReport
     from omnigraph_core.history.context import GraphContext
 
@@ -24,6 +26,7 @@ class Upkeep:
     """What keeps a graph fast, small and sound; no row changes."""
 
     _context: GraphContext
+    _rights: Rights
 
     def optimize(
         self, *, branch: str = MAIN, include_inherited: bool = False, actor: str | None = None
@@ -41,6 +44,7 @@ class Upkeep:
             BranchNotFound: there is none of that name.
             ConflictError: schema or branch moved meanwhile; nothing was committed.
         """
+        actor = self._rights.demand(Action.ADMIN, actor=actor)
         return optimize(self._context, branch, include_inherited=include_inherited, actor=actor)
 
     def cleanup(
@@ -65,6 +69,7 @@ class Upkeep:
             ConfigError: neither is given, or `grace` is too short for running writers.
             BranchNotFound: one of the branches is not there, nor was.
         """
+        self._rights.demand(Action.ADMIN)
         policy = retention(keep, older_than, grace)
         chosen = None if branches is None else {name.strip() for name in branches}
         return cleanup(self._context, policy, branches=chosen, is_preview=is_preview)
@@ -79,4 +84,5 @@ class Upkeep:
         Raises:
             BranchNotFound: there is none of that name.
         """
+        self._rights.demand(Action.READ)
         return verify(self._context, branch, is_deep=is_deep)

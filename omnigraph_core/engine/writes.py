@@ -7,12 +7,13 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
-from omnigraph_core.engine import branching, exports
+from omnigraph_core.engine import exports
 from omnigraph_core.engine.ingest import ingest
 from omnigraph_core.errors import ConfigError, ParameterError
 from omnigraph_core.exec.catalogs import accepted_catalog
 from omnigraph_core.history.snapshots import ReadTarget
 from omnigraph_core.manifest.image import MAIN
+from omnigraph_core.policy.model import Action
 from omnigraph_core.write import backfill
 from omnigraph_core.write.blobs import find_blob
 from omnigraph_core.write.commit import WriteOptions
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from omnigraph_core.embedding.embedder import Embedder
     from omnigraph_core.engine.ingest import IngestResult
+    from omnigraph_core.engine.rights import Rights
     from omnigraph_core.exec.queries import QueryCache
     from omnigraph_core.history.context import GraphContext
     from omnigraph_core.manifest.snapshot import Snapshot
@@ -60,6 +62,7 @@ class Writes:
     _context: GraphContext
     _queries: QueryCache
     _embedder: Embedder
+    _rights: Rights
 
     def load(
         self,
@@ -95,6 +98,7 @@ class Writes:
             ConflictError: others changed the branch meanwhile.
             EmbeddingError: a vector could not be made.
         """
+        actor = self._rights.demand(Action.CHANGE, branch=branch, actor=actor)
         sources = open_sources(data, format=format, type_name=type)
         options = _load_options(
             branch,
@@ -125,9 +129,17 @@ class Writes:
         The other arguments, and what is raised, are those of `load`. A new branch stays even if the
         load is refused.
         """
+        given = options.get("actor")
+        options["actor"] = self._rights.demand(Action.CHANGE, branch=branch, actor=given)
+
+        def may_fork() -> None:
+            self._rights.demand(
+                Action.BRANCH_CREATE, branch=source, target_branch=branch, actor=given
+            )
+
         sources = open_sources(data, format=format, type_name=type)
         chosen = _load_options(branch, **options)
-        return ingest(self._context, sources, source, chosen, self._embedder)
+        return ingest(self._context, sources, source, chosen, self._embedder, may_fork=may_fork)
 
     def mutate(
         self,
@@ -155,6 +167,7 @@ class Writes:
             ConflictError: others changed the branch meanwhile.
             EmbeddingError: a vector could not be made.
         """
+        actor = self._rights.demand(Action.CHANGE, branch=branch, actor=actor)
         return run_mutation(
             self._context,
             lambda catalog: self._queries.compiled(query, name, catalog),
@@ -173,7 +186,7 @@ class Writes:
         Raises:
             NotFoundError: no such branch, commit or tag.
         """
-        snapshot = self._resolve(target)
+        snapshot = self._resolve(Action.READ, target)
         return backfill.embedding_status(self._context, snapshot, self._embedder)
 
     def embed_backfill(
@@ -189,6 +202,7 @@ class Writes:
             BranchNotFound: there is none of that name.
             EmbeddingError: a vector could not be made; those of earlier parts are kept.
         """
+        actor = self._rights.demand(Action.CHANGE, branch=branch, actor=actor)
         options = WriteOptions(branch, actor=actor)
         return backfill.backfill(self._context, options, self._embedder, progress=progress)
 
@@ -209,7 +223,8 @@ class Writes:
             NotFoundError: no such branch, commit or tag.
             ConfigError: no such type or table.
         """
-        return exports.stream_jsonl(self._context, self._resolve(target), types, table_keys)
+        snapshot = self._resolve(Action.EXPORT, target)
+        return exports.stream_jsonl(self._context, snapshot, types, table_keys)
 
     def export_parquet(
         self,
@@ -225,7 +240,7 @@ class Writes:
             NotFoundError: no such branch, commit or tag.
             ConfigError: no such type or table, or the directory cannot be written.
         """
-        snapshot = self._resolve(target)
+        snapshot = self._resolve(Action.EXPORT, target)
         path = Path(directory)
         return exports.write_parquet(self._context, snapshot, types, table_keys, path)
 
@@ -238,7 +253,7 @@ class Writes:
             NotFoundError: no such row, branch, commit or tag.
             ConfigError: no such type, or no such Blob property.
         """
-        snapshot = self._resolve(target)
+        snapshot = self._resolve(Action.READ, target)
 
         def open_table(table_key: str) -> Table:
             entry = snapshot.table(table_key)
@@ -264,9 +279,10 @@ class Writes:
         """
         return self.open_blob(type, id, property, target=target).read(offset, length)
 
-    def _resolve(self, target: str | ReadTarget) -> Snapshot:
+    def _resolve(self, action: Action, target: str | ReadTarget) -> Snapshot:
+        """The snapshot, if the action is allowed there."""
         chosen = ReadTarget(branch=target) if isinstance(target, str) else target
-        return branching.resolve(self._context, chosen).snapshot
+        return self._rights.demand_at(self._context, action, chosen).snapshot
 
 
 def _load_options(branch: str, **given: Unpack[LoadKeywords]) -> LoadOptions:

@@ -11,14 +11,32 @@ class PolicyDenied(OmnigraphError):
     kind = ErrorKind.FORBIDDEN
     code = "policy.denied"
 
-    def __init__(self, actor: str, action: str, rule: str | None = None) -> None:
-        super().__init__(f"policy denied `{action}` for actor `{actor}`")
+    def __init__(
+        self,
+        message: str,
+        *,
+        actor: str,
+        action: str,
+        branch: str | None = None,
+        target_branch: str | None = None,
+        rule: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint)
         self.actor = actor
         self.action = action
+        self.branch = branch
+        self.target_branch = target_branch
         self.rule = rule
 
     def details(self) -> dict[str, object]:
-        return {"actor": self.actor, "action": self.action, "rule": self.rule}
+        return {
+            "actor": self.actor,
+            "action": self.action,
+            "branch": self.branch,
+            "target_branch": self.target_branch,
+            "rule": self.rule,
+        }
 
 
 class Unauthenticated(OmnigraphError):

@@ -7,28 +7,32 @@ of the target's rows than it did.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import sys
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph_core.compare.touched import TouchedRows, touched_rows
 from omnigraph_core.compare.view import RowView
 from omnigraph_core.evolve.validate import check_tightened
 from omnigraph_core.exec.catalogs import accepted_catalog
-from omnigraph_core.merge.groups import TableSides, tables_to_check
+from omnigraph_core.merge.groups import TableSides, connected, tables_to_check
+from omnigraph_core.merge.meeting import MOST_MET, MeetingView, OurRows
 from omnigraph_core.merge.model import MergeConflict, MergeConflictKind, TableDisposition
 from omnigraph_core.merge.sides import document_of, types_by_key
-from omnigraph_core.merge.view import MergedView
 from omnigraph_core.merge.violations import (
     AdoptedRows,
     MergedRows,
+    MetRows,
     check_alone,
     check_together,
     to_conflicts,
 )
 from omnigraph_core.schema.arrow import COMPANION_MARK
+from omnigraph_core.schema.catalog import EdgeType
 from omnigraph_core.schema.relabel import plan_continued
 from omnigraph_core.storage.lookup import ADDRESS
 from omnigraph_core.violations import UNBOUNDED, Violations
@@ -76,6 +80,7 @@ class _Check:
     sides: Sides
     schema: AcceptedSchema
     read: frozenset[str] = frozenset()
+    _met: dict[str, OurRows | None] = field(default_factory=dict)
 
     def together(self) -> Violations:
         """The rules that rows keep together."""
@@ -89,7 +94,7 @@ class _Check:
         if not brought:
             return Violations(UNBOUNDED)
         types = types_by_key(catalog)
-        view = MergedView(self._our_view, types)
+        view = MeetingView(self._our_view, types, self._our_rows)
         found = check_together(brought, types, catalog, view)
         self.read |= view.read
         return found
@@ -152,14 +157,58 @@ class _Check:
         )
 
     def _brought(self, key: str) -> Brought:
-        work = self.works[key]
+        work, is_met = self.works[key], self._our_rows(key) is not None
         if work.rows is not None:
-            return MergedRows(work.rows)
+            return MergedRows(work.rows, is_met, lambda: self._end_cost(key))
         case = work.case
         assert case.theirs is not None  # what is adopted is there
         base = None if case.base is None else self.sides.base.view(case.base)
-        has_other_rules = self._sides_of(key).has_other_rules
-        return AdoptedRows(base, self.sides.theirs.view(case.theirs), has_other_rules)
+        theirs = self.sides.theirs.view(case.theirs)
+        touched = touched_rows(base, theirs) if is_met and base is not None else None
+        if touched is not None:
+            return MetRows(touched, self.sides.has_only_put(self.sides.theirs, case))
+        return AdoptedRows(base, theirs, self._sides_of(key).has_other_rules)
+
+    def _end_cost(self, key: str) -> int:
+        """Requests, about, that it takes to look for the ends of edges."""
+        catalog = accepted_catalog(self.schema)
+        type = types_by_key(catalog)[key]
+        if not isinstance(type, EdgeType):
+            return 0
+        ends = {catalog.nodes[name].table_key for name in (type.source, type.target)}
+        found = [self._our_rows(end) for end in ends]
+        return sum(sys.maxsize if ours is None else ours.cost for ours in found)
+
+    def _our_rows(self, key: str) -> OurRows | None:
+        """What the target did to a table, if no more than that has to be looked at."""
+        if key not in self._met:
+            self._met[key] = self._find_ours(key)
+        return self._met[key]
+
+    def _find_ours(self, key: str) -> OurRows | None:
+        catalog = accepted_catalog(self.schema)
+        type = types_by_key(catalog)[key]
+        if isinstance(type, EdgeType) and type.cardinality.minimum:
+            return None  # rows that were taken away count as well
+        if not all(self._is_plain(other) for other in connected(catalog, [key])):
+            return None
+        case, rows = self.works[key].case, self.works[key].rows
+        if not case.is_divided or not case.is_ours_changed:
+            return OurRows(type, None)
+        if case.base is None or case.ours is None:
+            return None
+        base, ours = self.sides.base.view(case.base), self.sides.ours.view(case.ours)
+        known = None if rows is None else rows.mine
+        touched = known if isinstance(known, TouchedRows) else touched_rows(base, ours)
+        if touched is None or len(touched) > MOST_MET:
+            return None
+        refused = pa.array([], pa.utf8()) if rows is None else rows.refused
+        has_only_put = self.sides.has_only_put(self.sides.ours, case)
+        return OurRows(type, touched, has_only_put, refused)
+
+    def _is_plain(self, key: str) -> bool:
+        work = self.works.get(key)
+        return work is not None and self.sides.have_same_rules(work.case)
 
     def _our_view(self, key: str) -> RowView | None:
         work = self.works.get(key)

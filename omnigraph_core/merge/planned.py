@@ -37,6 +37,8 @@ class MergeState:
     """What it asks of rows; columns of its tables may allow nulls besides."""
     undecided: Mapping[str, Undecided] = field(default_factory=dict)
     """Rows it cannot tell, by table key."""
+    is_made: bool = False
+    """No commit has its tables: they are staged for one merge."""
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> MergeState:
@@ -119,7 +121,12 @@ def _sides(
         side_of(context, ours, merged, common=None),
         side_of(context, theirs, merged, common=shared),
     )
-    return Sides(*sides, common=shared, undecided=_undecided(states, sides))
+    return Sides(
+        *sides,
+        common=shared,
+        undecided=_undecided(states, sides),
+        are_commits=not any(state.is_made for state in states),
+    )
 
 
 def _undecided(

@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph_core.compare.changes import MISSING, changed_rows, equal_rows
+from omnigraph_core.compare.changes import MISSING, ChangedRows, changed_rows, equal_rows
+from omnigraph_core.compare.touched import TouchedRows, touched_rows
 from omnigraph_core.merge.decide import Decision, Done, decide, is_conflict, settle
 from omnigraph_core.merge.model import MergeSide, MergeStrategy
 from omnigraph_core.merge.properties import (
@@ -23,12 +24,12 @@ from omnigraph_core.merge.properties import (
     compare_properties,
     iter_combined,
 )
+from omnigraph_core.merge.put_rows import NOTHING_UNMET, UnmetRows, find_put
 from omnigraph_core.storage.staged import stage_delete_addresses, stage_replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from omnigraph_core.compare.changes import ChangedRows
     from omnigraph_core.compare.view import RowView
     from omnigraph_core.merge.model import MergeOptions, Resolution
     from omnigraph_core.merge.properties import PropertyChanges
@@ -62,7 +63,8 @@ class RowWrites:
     taken: np.ndarray
     """Where the source's rows are that the target gets."""
     origins: np.ndarray
-    """For each of these where the base's row is, if the target still has that; else MISSING."""
+    """For each of these where the base's row is, if that is known and the target still has it; else
+    MISSING."""
     combined: CombinedRows
     leaving: np.ndarray
     """Where the target's rows are that are replaced or deleted."""
@@ -89,8 +91,15 @@ class RowMerge:
     """Conflicts that a choice has settled."""
     settled_ids: frozenset[str]
     """Of these, the rows that were named one by one."""
-    has_own_changes: bool
-    """Whether the target has written rows, too."""
+    mine: ChangedRows | TouchedRows
+    """What the target did."""
+    refused: pa.StringArray
+    """Ids of rows that the source has written, and the target has not and does not get."""
+
+    @property
+    def has_own_changes(self) -> bool:
+        """Whether the target has written rows, too."""
+        return len(self.mine) > 0
 
     def iter_rows(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """The rows to write, some at a time: the source's first, then those with values of both."""
@@ -119,6 +128,7 @@ def merge_rows(
     options: MergeOptions,
     *,
     undecided: Undecided | None = None,
+    has_only_put: bool = False,
 ) -> RowMerge:
     """Decide about every row that the source has changed since the base.
 
@@ -126,11 +136,14 @@ def merge_rows(
         label: the table's key as resolutions name it.
         base: None if the table is new on both sides.
         undecided: rows that the base cannot tell, and has not.
+        has_only_put: the source is known to have every id that the base has.
     """
-    # Rows that the source has left alone stay as they are: no need to know what became of them.
-    mine = changed_rows(base, ours, is_exact=False)
-    changes = _pair(mine, changed_rows(base, theirs))
-    if undecided is not None:
+    mine = _mine(base, ours, undecided)
+    put = None
+    if has_only_put and base is not None and isinstance(mine, TouchedRows):
+        put = find_put(base, theirs, mine)
+    changes = _pair(mine, changed_rows(base, theirs) if put is None else put.changed)
+    if undecided is not None and isinstance(mine, ChangedRows):
         changes = _with_undecided(changes, mine, undecided)
     changes = _without_same(changes, base, ours)
     decisions = decide(
@@ -153,11 +166,12 @@ def merge_rows(
         base=base,
         ours=ours,
         theirs=theirs,
-        writes=_writes(changes, settled, combined),
+        writes=_writes(changes, settled, combined, NOTHING_UNMET if put is None else put.unmet),
         conflicts=_conflicts(changes, settled, by_property),
         resolved=resolved,
         settled_ids=choices.named,
-        has_own_changes=len(mine) > 0,
+        mine=mine,
+        refused=_refused(changes, settled),
     )
 
 
@@ -176,15 +190,16 @@ class _Changes:
         return Triples(self.base[places], self.ours[places], self.theirs[places])
 
 
-def _pair(mine: ChangedRows, others: ChangedRows) -> _Changes:
-    found = pc.index_in(others.ids, value_set=mine.ids)
-    is_both = found.is_valid().to_numpy(zero_copy_only=False)
-    places = found.drop_null().to_numpy()
-    ours = np.full(len(others), MISSING)
-    ours[is_both] = mine.after[places]
-    # What only the source has changed is in the target where it was: no id is looked up.
-    is_old = ~is_both & (others.before != MISSING)
-    ours[is_old] = mine.unchanged_at(others.before[is_old])
+def _mine(
+    base: RowView | None, ours: RowView, undecided: Undecided | None
+) -> ChangedRows | TouchedRows:
+    """What the target did. Rows that the source has left alone stay, whatever became of them."""
+    touched = None if base is None or undecided is not None else touched_rows(base, ours)
+    return changed_rows(base, ours, is_exact=False) if touched is None else touched
+
+
+def _pair(mine: ChangedRows | TouchedRows, others: ChangedRows) -> _Changes:
+    is_both, ours = mine.where(others.ids, others.before)
     put_or_removed = np.where(ours == MISSING, Done.REMOVED, Done.PUT)
     return _Changes(
         ids=others.ids,
@@ -317,19 +332,27 @@ def _conflicts(
     )
 
 
-def _writes(changes: _Changes, decisions: np.ndarray, combined: CombinedRows) -> RowWrites:
+def _refused(changes: _Changes, decisions: np.ndarray) -> pa.StringArray:
+    is_refused = (decisions == Decision.KEEP) & (changes.their_done == Done.PUT)
+    return changes.ids.filter(pa.array(is_refused & (changes.ours == MISSING)))
+
+
+def _writes(
+    changes: _Changes, decisions: np.ndarray, combined: CombinedRows, unmet: UnmetRows
+) -> RowWrites:
     is_taken, is_deleted = decisions == Decision.TAKE, decisions == Decision.DELETE
     has_ours = changes.ours != MISSING
     is_replaced = is_taken & has_ours
     is_leaving = is_replaced | is_deleted | (decisions == Decision.COMBINE)
+    origins = np.where(changes.our_done == Done.NOTHING, changes.base, MISSING)[is_taken]
     return RowWrites(
-        taken=changes.theirs[is_taken],
-        origins=np.where(changes.our_done == Done.NOTHING, changes.base, MISSING)[is_taken],
+        taken=np.concatenate([changes.theirs[is_taken], unmet.taken]),
+        origins=np.concatenate([origins, np.full(len(unmet.taken), MISSING)]),
         combined=combined,
-        leaving=changes.ours[is_leaving],
+        leaving=np.concatenate([changes.ours[is_leaving], unmet.leaving]),
         deleted_ids=changes.ids.filter(pa.array(is_deleted)),
-        inserted=int((is_taken & ~has_ours).sum()),
-        updated=int(is_replaced.sum()) + len(combined),
+        inserted=int((is_taken & ~has_ours).sum()) + unmet.inserted,
+        updated=int(is_replaced.sum()) + len(combined) + len(unmet.leaving),
     )
 
 

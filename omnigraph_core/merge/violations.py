@@ -7,30 +7,33 @@ be.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from omnigraph_core.compare.changes import changed_rows
+from omnigraph_core.compare.changes import MISSING, changed_rows
 from omnigraph_core.ids import edge_table_key, node_table_key
 from omnigraph_core.merge.model import MergeConflict, MergeConflictKind
 from omnigraph_core.schema.arrow import table_schema
 from omnigraph_core.schema.catalog import EDGE_ENDS, EdgeType
+from omnigraph_core.storage.sparse import spread
 from omnigraph_core.violations import UNBOUNDED, Rule, Violation, Violations
 from omnigraph_core.write.batches import FRESH, LINE, PLACE_FIELDS, SOURCE, Batch, Places
 from omnigraph_core.write.constraints import check_rows
 from omnigraph_core.write.integrity import TableDelta, check_delta, key_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from omnigraph_core.compare.touched import TouchedRows
     from omnigraph_core.compare.view import RowView
+    from omnigraph_core.merge.meeting import MeetingView
     from omnigraph_core.merge.rows import RowMerge
     from omnigraph_core.schema.catalog import Catalog
     from omnigraph_core.write.batches import GraphType
-    from omnigraph_core.write.view import CommittedView
 
 _KINDS: Final = {
     Rule.UNIQUE: MergeConflictKind.UNIQUE_VIOLATION,
@@ -40,6 +43,8 @@ _KINDS: Final = {
     Rule.CARDINALITY: MergeConflictKind.CARDINALITY_VIOLATION,
 }
 _OF_EDGES: Final = frozenset({Rule.ENDPOINT, Rule.ORPHAN, Rule.CARDINALITY})
+_FEW_REQUESTS: Final = 4
+"""Fewer than it takes to find out whether there is a cheaper way."""
 _NO_IDS: Final = pa.array([], pa.utf8())
 
 
@@ -60,12 +65,17 @@ class Brought(Protocol):
 
     def changes(self, columns: Sequence[str] | None = None) -> BroughtRows: ...
 
-    def is_settled(self, columns: Sequence[str], count: int) -> np.ndarray:
-        """For each of its rows, whether nobody else in the target can have its values there."""
+    def is_settled(self, columns: Sequence[str], count: int) -> np.ndarray | None:
+        """For each row, whether nobody else in the target can have its values; None: for none."""
         ...
 
     def is_attached(self) -> np.ndarray | None:
         """For each of its edges, whether the target has it with the same ends; None: for none."""
+        ...
+
+    @property
+    def mixed(self) -> int:
+        """How many rows, the last ones, have values of both sides."""
         ...
 
 
@@ -74,16 +84,27 @@ class MergedRows:
     """Of a table merged row by row."""
 
     merge: RowMerge
+    is_met: bool = False
+    """The target's own rows are all that is looked at: nothing has to be left out."""
+    end_cost: Callable[[], int] = lambda: sys.maxsize
+    """Requests, about, that it takes to look for nodes at the ends of edges."""
+
+    @property
+    def mixed(self) -> int:
+        return len(self.merge.writes.combined)
 
     def changes(self, columns: Sequence[str] | None = None) -> BroughtRows:
         rows = self.merge.iter_rows(columns)
         return BroughtRows(rows, self.merge.writes.deleted_ids, self.merge.conflicts.ids)
 
-    def is_settled(self, columns: Sequence[str], _count: int) -> np.ndarray:
-        return self.merge.keeps(columns)
+    def is_settled(self, columns: Sequence[str], _count: int) -> np.ndarray | None:
+        return None if self.is_met else self.merge.keeps(columns)
 
     def is_attached(self) -> np.ndarray | None:
-        return self.merge.keeps(tuple(EDGE_ENDS.values()))
+        ends, writes = tuple(EDGE_ENDS.values()), self.merge.writes
+        cost = len(ends) * spread(writes.origins[writes.origins != MISSING])
+        is_cheap = cost <= _FEW_REQUESTS or cost < self.end_cost()
+        return self.merge.keeps(ends) if is_cheap else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +115,10 @@ class AdoptedRows:
     theirs: RowView
     has_other_rules: bool
     """The merged schema may ask more of the rows than the source's did."""
+
+    @property
+    def mixed(self) -> int:
+        return 0
 
     def changes(self, columns: Sequence[str] | None = None) -> BroughtRows:
         found = changed_rows(self.base, self.theirs, columns)
@@ -108,11 +133,42 @@ class AdoptedRows:
         return None  # edges that kept their ends are not among the rows that differ
 
 
+@dataclass(frozen=True, slots=True)
+class MetRows:
+    """Of a table taken over, where what the target has written elsewhere is all it can meet.
+
+    Nodes can then only be missed, edges only miss them: no value is compared.
+    """
+
+    touched: TouchedRows
+    """By the source."""
+    has_only_put: bool
+    """The source is known to have deleted nothing."""
+
+    @property
+    def mixed(self) -> int:
+        return 0
+
+    def changes(self, columns: Sequence[str] | None = None) -> BroughtRows:
+        if isinstance(self.touched.side.type, EdgeType):
+            names = self.touched.side.columns if columns is None else columns
+            rows = self.touched.columns(names).select(list(names))
+            return BroughtRows(iter([rows]), _NO_IDS, _NO_IDS)
+        deleted = _NO_IDS if self.has_only_put else self.touched.deleted_ids
+        return BroughtRows(iter(()), deleted, _NO_IDS)
+
+    def is_settled(self, _columns: Sequence[str], _count: int) -> np.ndarray | None:
+        return None
+
+    def is_attached(self) -> np.ndarray | None:
+        return None
+
+
 def check_together(
     brought: Mapping[str, Brought],
     types: Mapping[str, GraphType],
     catalog: Catalog,
-    view: CommittedView,
+    view: MeetingView,
 ) -> Violations:
     """Check the rules that rows keep together, against the target.
 
@@ -124,6 +180,8 @@ def check_together(
     deltas = {
         key: _delta(types[key], number, brought[key]) for number, key in enumerate(sorted(brought))
     }
+    for key, delta in deltas.items():
+        view.prepare(key, delta, brought[key].mixed)
     ids = tuple((key, delta.rows.column("id")) for key, delta in deltas.items())
     check_delta(deltas, catalog, view, RowPlaces(tables=ids), violations)
     return violations

@@ -116,7 +116,7 @@ def _nothing(ours: MergeState, theirs: MergeState) -> MergeState:
     image = replace(ours.snapshot.image, tables={})
     keys = {*ours.snapshot.tables, *theirs.snapshot.tables}
     undecided = dict.fromkeys(keys, EVERY_ROW)
-    return MergeState(replace(ours.snapshot, image=image), ours.schema, undecided)
+    return MergeState(replace(ours.snapshot, image=image), ours.schema, undecided, is_made=True)
 
 
 def _explained(
@@ -144,7 +144,8 @@ def _staged(
             undecided[work.key] = undecided.get(work.key, found) | found
     changes = stage_tables([_without_conflicts(work) for work in planned.works], sides)
     image = apply_changes(snapshot.image, changes, branch=snapshot.commit.manifest_branch)
-    return MergeState(replace(snapshot, image=replace(image, schema=loose)), schema, undecided)
+    made = replace(snapshot, image=replace(image, schema=loose))
+    return MergeState(made, schema, undecided, is_made=True)
 
 
 def _without_conflicts(work: TableWork) -> TableWork:

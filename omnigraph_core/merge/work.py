@@ -19,6 +19,7 @@ from omnigraph_core.merge.model import (
 )
 from omnigraph_core.merge.rows import merge_rows
 from omnigraph_core.merge.sides import continued_keys, document_of, type_ids
+from omnigraph_core.merge.steps import has_only_put
 from omnigraph_core.merge.tables import Way, is_same_type
 
 if TYPE_CHECKING:
@@ -45,6 +46,22 @@ class Sides:
     """The newest that all descend from; None if all have the same schema."""
     undecided: Mapping[str, Undecided] = field(default_factory=dict)
     """Rows that the base cannot tell, by the keys of the merged schema."""
+    are_commits: bool = False
+    """Whether each is as a commit made it."""
+
+    def have_same_rules(self, case: TableCase) -> bool:
+        """Whether target and source both keep their rows of a table to the merged type."""
+        if case.ours is None or case.theirs is None:
+            return False
+        has_other = self.ours.has_other_rules(case.ours), self.theirs.has_other_rules(case.theirs)
+        return not any(has_other)
+
+    def has_only_put(self, side: Side, case: TableCase) -> bool:
+        """Whether a side is known to have every id of a table that the base has."""
+        entry = case.ours if side is self.ours else case.theirs
+        if not self.are_commits or case.base is None or entry is None:
+            return False
+        return has_only_put(self.base.snapshot, side.snapshot, case.base, entry)
 
     def is_in_one_shape(self, case: TableCase) -> bool:
         """Whether all that have the table have it in the columns of the merged type."""
@@ -138,6 +155,7 @@ def _planned(case: TableCase, sides: Sides, options: MergeOptions) -> TableWork:
         sides.theirs.view(_there(case.theirs)),
         options,
         undecided=undecided,
+        has_only_put=sides.has_only_put(sides.theirs, case) and sides.have_same_rules(case),
     )
     if rows.writes.is_empty and not len(rows.conflicts):
         return TableWork(case, _kept(case, sides), rows)

@@ -67,7 +67,13 @@ class IndexUse:
         return min(1.0, self.fact.covered_rows / self.rows) if self.rows else 1.0
 
     def to_json(self) -> dict[str, object]:
-        return {"column": self.column, "kind": self.fact.kind, "coverage": self.coverage}
+        return {
+            "column": self.column,
+            "kind": self.fact.kind,
+            "coverage": self.coverage,
+            "covered_rows": self.fact.covered_rows,
+            "rows": self.rows,
+        }
 
     def __str__(self) -> str:
         return f"index {self.fact.kind}({self.column}), {self.coverage:.0%} covered"

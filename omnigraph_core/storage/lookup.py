@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from omnigraph_core.errors import InvariantBroken
 from omnigraph_core.storage.blob_columns import PLAIN, plain_rows
+from omnigraph_core.storage.row_space import stored_bytes
 from omnigraph_core.storage.translate import translated
 
 if TYPE_CHECKING:
@@ -40,6 +41,10 @@ PORTION_BYTES: Final = 32 << 20
 """Of rows that are in memory at a time while they are read one after another, or one row."""
 
 _FIRST_ROWS: Final = 16
+_FIRST_SHARE: Final = 16
+"""Of a portion: what the first rows take of it at most, by what rows of the table take stored."""
+_KEPT_ROWS: Final = 4_096
+"""Rows picked out at once, up to which they are kept for whoever asks for them again."""
 _MOST_ROWS: Final = 2**20
 _GROWTH: Final = 4
 """By which more rows are picked out at once, for as long as they turn out to be small."""
@@ -175,10 +180,11 @@ def _described(
     table: Table, addresses: pa.Array | pa.ChunkedArray, columns: Sequence[str], byte_count: int
 ) -> Iterator[tuple[pa.Table, int]]:
     """The rows without bytes of their blobs, and how large they are with them."""
-    start, size = 0, _FIRST_ROWS
+    start, size = 0, _first_rows(table, byte_count)
+    is_sparse = _is_sparse(table, len(addresses))
     while start < len(addresses):
         chosen = addresses.slice(start, size)
-        rows = _taken(table, chosen, columns)
+        rows = _taken(table, chosen, columns, is_sparse=is_sparse)
         width = rows.nbytes // len(chosen)
         sizes = _blob_sizes(table, rows) + width
         rows = rows.append_column(ADDRESS, chosen)
@@ -186,6 +192,15 @@ def _described(
             yield rows.slice(begin, end - begin), int(sizes[begin:end].sum())
         start += size
         size = max(1, min(_MOST_ROWS, size * _GROWTH, byte_count // max(width, 1)))
+
+
+def _first_rows(table: Table, byte_count: int) -> int:
+    """How many rows to pick out while nothing is known of them but what all take together."""
+    stored = stored_bytes(table)
+    if not stored:
+        return _FIRST_ROWS
+    width = max(1, stored // max(1, table.count_rows()))
+    return max(_FIRST_ROWS, min(_MOST_ROWS, byte_count // _FIRST_SHARE // width))
 
 
 def _blob_sizes(table: Table, rows: pa.Table) -> np.ndarray:
@@ -293,13 +308,29 @@ def _but_blobs(table: Table, columns: Sequence[str]) -> list[str]:
     return [name for name in columns if name not in blobs]
 
 
-def _taken(table: Table, addresses: pa.Array | pa.ChunkedArray, columns: Sequence[str]) -> pa.Table:
-    """The rows at these addresses, picked out."""
-    is_sparse = len(addresses) * _SPARSE_SHARE <= table.count_rows()
+def _is_sparse(table: Table, count: int) -> bool:
+    return count * _SPARSE_SHARE <= table.count_rows()
+
+
+def _taken(
+    table: Table,
+    addresses: pa.Array | pa.ChunkedArray,
+    columns: Sequence[str],
+    *,
+    is_sparse: bool | None = None,
+) -> pa.Table:
+    """The rows at these addresses, picked out.
+
+    Args:
+        is_sparse: whether these and others that are asked for next lie far apart; None: there are
+            no others.
+    """
+    if is_sparse is None:
+        is_sparse = _is_sparse(table, len(addresses))
     wanted, names = addresses.to_pylist(), list(columns)
     with translated("reading rows", table.uri):
-        if is_sparse:
-            rows = table.sparse.take(wanted, names)
+        if is_sparse or len(wanted) <= _KEPT_ROWS:
+            rows = table.sparse.take(wanted, names, is_sparse=is_sparse)
         else:
             rows = table.dataset._take_rows(wanted, columns=names)
     if rows.num_rows != len(addresses):

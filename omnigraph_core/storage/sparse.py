@@ -1,8 +1,8 @@
-"""Rows of a version that lie far apart, from an object store: addresses come in, rows go out.
+"""Few rows of a version, from an object store: addresses come in, rows go out.
 
-Reads join only what is adjacent, and what was read lately is kept: a comparison first asks for the
-ids of rows, then for columns of some of them, then for the whole of those that differ. A version
-never changes, so what is kept is right.
+What was read lately is kept: a comparison first asks for the ids of rows, then for columns of some
+of them, then for the whole of those that differ. A version never changes, so what is kept is right.
+Of rows that lie far apart only what is adjacent is read together.
 """
 
 from __future__ import annotations
@@ -33,6 +33,20 @@ _KEPT_BYTES: Final = 4 << 20
 """Of rows that are kept, of one version."""
 
 
+_NEAR: Final = 16
+"""Rows between two that are read together, about."""
+
+
+def spread(addresses: np.ndarray) -> int:
+    """At how many places rows lie, about: those close to each other are at one.
+
+    >>> spread(np.array([3, 2**32, 1, 2**20], np.uint64))
+    3
+    """
+    steps = np.diff(np.sort(addresses))
+    return int(np.count_nonzero(steps > _NEAR)) + bool(len(addresses))
+
+
 class SparseRows:
     """A version of a table opened once more, when it is first needed. Safe to share."""
 
@@ -46,26 +60,34 @@ class SparseRows:
         self._kept: dict[str, _Kept] = {}
         self._lock = threading.Lock()
 
-    def take(self, addresses: Sequence[int], columns: Sequence[str]) -> pa.Table:
+    def take(
+        self, addresses: Sequence[int], columns: Sequence[str], *, is_sparse: bool = True
+    ) -> pa.Table:
         """The rows at these addresses in the order given; fewer where one is not there.
 
         Failures are for the caller to translate.
+
+        Args:
+            is_sparse: False reads what lies between them along, where that is little.
         """
         if self._store.options is None:
             return self._dataset._take_rows(list(addresses), columns=list(columns))
         wanted = np.asarray(addresses, np.uint64)
         with self._lock:
             known = {name: self._kept.get(name, _NOTHING) for name in columns}
-        read = self._read(wanted, known)
+        handle = self._handle() if is_sparse else self._dataset
+        read = self._read(handle, wanted, known)
         if any(not item.has(wanted).all() for item in read.values()):
             # A row is missing: only the dataset itself says which come back.
-            return self._handle()._take_rows(list(addresses), columns=list(columns))
+            return handle._take_rows(list(addresses), columns=list(columns))
         self._keep(read)
         columns_read = [read[name].at(wanted) for name in columns]
         fields = [read[name].field for name in columns]
         return pa.Table.from_arrays(columns_read, schema=pa.schema(fields))
 
-    def _read(self, wanted: np.ndarray, known: dict[str, _Kept]) -> dict[str, _Kept]:
+    def _read(
+        self, handle: LanceDataset, wanted: np.ndarray, known: dict[str, _Kept]
+    ) -> dict[str, _Kept]:
         """Every column with all wanted rows: those that lack the same rows are read together."""
         lacking: dict[bytes, list[str]] = {}
         for name, kept in known.items():
@@ -76,7 +98,7 @@ class SparseRows:
             missing = np.frombuffer(missing_bytes, np.uint64)
             if not len(missing):
                 continue
-            rows = self._handle()._take_rows(missing.tolist(), columns=names)
+            rows = handle._take_rows(missing.tolist(), columns=names)
             if rows.num_rows == len(missing):
                 for name in names:
                     values = rows.column(name).combine_chunks()

@@ -106,6 +106,11 @@ class RowMatch:
     def after_own(self) -> OwnRows:
         return _own(self._new, self._old, [part.turned() for part in self.parts])
 
+    def before_places(self) -> np.ndarray:
+        """Addresses of all rows of the earlier version that the later one does not share."""
+        whole = (self._old.addresses(fragment) for fragment in self.before_own.fragments)
+        return np.sort(np.concatenate([self.before_own.addresses, *whole]))
+
     def to_after(self, addresses: np.ndarray) -> np.ndarray:
         """Where shared rows of the earlier version are in the later one; NO_ROW for others."""
         moved = _moved(self._runs, addresses)

@@ -58,8 +58,14 @@ EXAMPLES: list[tuple[errors.OmnigraphError, dict[str, object]]] = [
     (errors.ChangeFeedGap("x", resume_commit_id="c"), {"resume_commit_id": "c"}),
     (errors.MergeConflicts("x", [{"row": "a"}]), {"merge_conflicts": [{"row": "a"}]}),
     (
-        errors.PolicyDenied("agent", "change", "r1"),
-        {"actor": "agent", "action": "change", "rule": "r1"},
+        errors.PolicyDenied("x", actor="agent", action="change", branch="main"),
+        {
+            "actor": "agent",
+            "action": "change",
+            "branch": "main",
+            "target_branch": None,
+            "rule": None,
+        },
     ),
     (errors.InvariantBroken("one winner"), {"invariant": "one winner"}),
 ]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from omnigraph_core.cli.confirm import YesOption, asked, can_ask, confirm
 from omnigraph_core.cli.interrupt import Witness, interruptible
 from omnigraph_core.cli.merging import (
     ConflictsOption,
@@ -18,10 +19,11 @@ from omnigraph_core.cli.merging import (
     print_merge,
     reported_conflicts,
 )
-from omnigraph_core.cli.options import MAIN, ActorOption, IfCommitOption, JsonOption
+from omnigraph_core.cli.options import MAIN, IfCommitOption, JsonOption, QuietOption
 from omnigraph_core.cli.output import change_lines, print_json, print_lines
+from omnigraph_core.cli.progress import busy
 from omnigraph_core.cli.snapshots import named_target
-from omnigraph_core.cli.target import UriArgument, UriOption, graph_address, open_graph
+from omnigraph_core.cli.target import GivenGraph, on_graph
 from omnigraph_core.errors import BranchNotFound
 
 if TYPE_CHECKING:
@@ -54,40 +56,40 @@ ToOption = Annotated[
     ),
 ]
 ConfirmOption = Annotated[
-    bool, typer.Option("--confirm", help="Do it; without, only what would change is shown.")
+    bool,
+    typer.Option(
+        "--confirm", "--yes", "-y", help="Do it; without, what would change is shown first."
+    ),
 ]
 
 
 @app.command()
+@on_graph
 def create(
+    graph: GivenGraph,
     name: NameArgument,
-    uri: UriArgument = None,
-    uri_option: UriOption = None,
     source: FromOption = MAIN,
-    actor: ActorOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Fork a branch."""
-    address = graph_address(uri, uri_option)
     target = named_target(source)
-    ref = open_graph(address).branch_create(name, source=target, actor=actor)
+    ref = graph.open().branch_create(name, source=target, actor=graph.actor)
     if as_json:
         commit_id = ref.forked_from.commit_id if ref.forked_from else None
-        made = {"uri": address, "from": source, "name": ref.branch, "actor_id": actor}
+        made = {"uri": graph.address, "from": source, "name": ref.branch, "actor_id": ref.actor}
         print_json({**made, "commit_id": commit_id})
     else:
         print_lines([f"created branch {ref.branch} from {source}"])
 
 
 @app.command("list")
-def list_branches(
-    uri: UriArgument = None, uri_option: UriOption = None, as_json: JsonOption = False
-) -> None:
+@on_graph
+def list_branches(graph: GivenGraph, as_json: JsonOption = False) -> None:
     """List all branches by name."""
-    graph = open_graph(graph_address(uri, uri_option))
-    names = sorted(graph.branch_list())
+    opened = graph.open()
+    names = sorted(opened.branch_list())
     if as_json:
-        print_json({"branches": names, "details": list(_details(graph, names))})
+        print_json({"branches": names, "details": list(_details(opened, names))})
     else:
         print_lines(names)
 
@@ -111,27 +113,28 @@ def _details(graph: Omnigraph, names: list[str]) -> Iterator[dict[str, object]]:
 
 
 @app.command()
+@on_graph
 def delete(
+    graph: GivenGraph,
     name: NameArgument,
-    uri: UriArgument = None,
-    uri_option: UriOption = None,
-    actor: ActorOption = None,
+    yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Delete a branch; its commits stay readable by id until cleanup takes them."""
-    address = graph_address(uri, uri_option)
-    open_graph(address).branch_delete(name, actor=actor)
+    opened = graph.open()
+    confirm(f"delete branch {name} of {graph.address}?", is_agreed=yes)
+    opened.branch_delete(name, actor=graph.actor)
     if as_json:
-        print_json({"uri": address, "name": name, "actor_id": actor})
+        print_json({"uri": graph.address, "name": name, "actor_id": graph.actor})
     else:
         print_lines([f"deleted branch {name}"])
 
 
 @app.command()
+@on_graph
 def merge(
+    graph: GivenGraph,
     source: SourceArgument,
-    uri: UriArgument = None,
-    uri_option: UriOption = None,
     into: IntoOption = MAIN,
     strategy: StrategyOption = "row",
     ours: OursOption = False,
@@ -141,26 +144,32 @@ def merge(
     dry_run: DryRunOption = False,
     delete_branch: DeleteOption = False,
     if_commit: IfCommitOption = None,
-    actor: ActorOption = None,
+    yes: YesOption = False,
+    quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Merge a branch into another one: all of its changes with one commit, or none."""
-    address = graph_address(uri, uri_option)
     choice = merge_choice(strategy, resolve, is_ours=ours, is_theirs=theirs)
-    graph = open_graph(address)
-    witness = Witness(graph, into)
-    with interruptible(lambda: witness.outcome("merged")), reported_conflicts(conflicts):
-        result = graph.branch_merge(
+    opened = graph.open()
+    if delete_branch and not dry_run:
+        confirm(f"merge {source} into {into} and delete {source}?", is_agreed=yes)
+    witness = Witness(opened, into)
+    with (
+        interruptible(lambda: witness.outcome("merged")),
+        reported_conflicts(conflicts),
+        busy(f"merging {source} into {into}", is_quiet=quiet),
+    ):
+        result = opened.branch_merge(
             source,
             into=into,
             dry_run=dry_run,
             delete_branch=delete_branch,
             if_commit=if_commit,
-            actor=actor,
+            actor=graph.actor,
             **choice.options(),
         )
     headline = f"merged {result.source} into {result.target}"
-    print_merge(result, headline, conflicts, actor=actor, as_json=as_json)
+    print_merge(result, headline, conflicts, actor=graph.actor, as_json=as_json)
     if delete_branch and not dry_run:
         _tell_deletion(result)
 
@@ -175,29 +184,35 @@ def _tell_deletion(result: MergeResult) -> None:
 
 
 @app.command()
+@on_graph
 def reset(
+    graph: GivenGraph,
     name: NameArgument,
     to: ToOption,
-    uri: UriArgument = None,
-    uri_option: UriOption = None,
-    confirm: ConfirmOption = False,
-    actor: ActorOption = None,
+    is_confirmed: ConfirmOption = False,
+    quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Give a branch an earlier state, with a new commit: no history is lost."""
-    address = graph_address(uri, uri_option)
+    """Give a branch an earlier state, with a new commit: no history is lost.
+
+    Without --confirm, shows what would change; on a terminal, asks then.
+    """
     target = named_target(to)
-    graph = open_graph(address)
-    if not confirm:
-        _preview_reset(graph, name, target, as_json=as_json)
-        return
-    before = graph.head_commit_id_for_branch(name)
-    witness = Witness(graph, name)
-    with interruptible(lambda: witness.outcome("reset")):
-        commit = graph.branch_reset(name, target, confirm=True, actor=actor)
+    opened = graph.open()
+    if not is_confirmed:
+        _preview_reset(opened, name, target, as_json=as_json)
+        # With a document for programs there is nobody to ask.
+        if as_json or not can_ask() or not asked(f"reset branch {name}?"):
+            typer.echo("nothing was changed: give --confirm to do it", err=True)
+            return
+    before = opened.head_commit_id_for_branch(name)
+    witness = Witness(opened, name)
+    doing = busy(f"resetting {name}", is_quiet=quiet)
+    with interruptible(lambda: witness.outcome("reset")), doing:
+        commit = opened.branch_reset(name, target, confirm=True, actor=graph.actor)
     if as_json:
         made = {"name": name, "from_commit_id": before, "to": to, "applied": True}
-        print_json({"uri": address, **made, **commit.to_json()})
+        print_json({"uri": graph.address, **made, **commit.to_json()})
     else:
         print_lines([f"reset branch {name} to {to}", f"commit_id: {commit.graph_commit_id}"])
 
@@ -211,4 +226,3 @@ def _preview_reset(graph: Omnigraph, name: str, target: ReadTarget, *, as_json: 
     else:
         headline = f"would reset branch {name} from {found.from_commit_id} to {found.to_commit_id}"
         print_lines([headline, *change_lines(found.stats)])
-    typer.echo("nothing was changed: give --confirm to do it", err=True)

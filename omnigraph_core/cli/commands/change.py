@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from omnigraph_core.cli.files import read_text
+from omnigraph_core.cli.aliases import AliasOption, ArgsArgument, asked
 from omnigraph_core.cli.interrupt import Witness, interruptible
 from omnigraph_core.cli.options import (
-    MAIN,
-    ActorOption,
     BranchOption,
     EmbedOption,
     IfCommitOption,
@@ -22,8 +17,13 @@ from omnigraph_core.cli.options import (
 )
 from omnigraph_core.cli.output import count, print_json, print_lines
 from omnigraph_core.cli.params import ParamsFileOption, ParamsOption, read_params
-from omnigraph_core.cli.query_text import NameOption, problems_in
-from omnigraph_core.cli.target import UriArgument, UriOption, graph_address, open_graph
+from omnigraph_core.cli.query_text import (
+    NameOption,
+    QueryOption,
+    QueryStringOption,
+    problems_in,
+)
+from omnigraph_core.cli.target import GivenGraph, on_graph
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,41 +31,47 @@ if TYPE_CHECKING:
     from omnigraph_core.write.mutate import MutationResult
 
 
-QueryOption = Annotated[Path, typer.Option("--query", help="Query file (.gq).")]
-
-
+@on_graph
 def change(
-    query: QueryOption,
-    uri: UriArgument = None,
-    uri_option: UriOption = None,
+    graph: GivenGraph,
+    args: ArgsArgument = None,
+    alias: AliasOption = None,
+    query: QueryOption = None,
+    query_string: QueryStringOption = None,
     name: NameOption = None,
     params: ParamsOption = None,
     params_file: ParamsFileOption = None,
-    branch: BranchOption = MAIN,
+    branch: BranchOption = None,
     embed: EmbedOption = None,
     no_embed: NoEmbedOption = False,
     if_commit: IfCommitOption = None,
     idempotency_key: KeyOption = None,
-    actor: ActorOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run a mutation: all of its statements with one commit, or none."""
-    address = graph_address(uri, uri_option)
-    values = read_params(params, params_file)
+    by_name = read_params(params, params_file)
     how = embed_choice(embed, is_off=no_embed)
-    text = read_text(query, what="query file")
-    graph = open_graph(address)
-    witness = Witness(graph, branch)
-    with interruptible(lambda: witness.outcome("changed")), problems_in(str(query)):
-        result = graph.mutate(
-            text,
-            values,
-            name=name,
-            branch=branch,
+    wanted = asked(
+        graph,
+        args,
+        alias=alias,
+        query=query,
+        query_string=query_string,
+        name=name,
+        is_mutation=True,
+    )
+    opened, written = wanted.graph.open(), wanted.graph.branch(branch)
+    witness = Witness(opened, written)
+    with interruptible(lambda: witness.outcome("changed")), problems_in(wanted.query.name):
+        result = opened.mutate(
+            wanted.query.text,
+            wanted.params(by_name),
+            name=wanted.name,
+            branch=written,
             embed=how,
             if_commit=if_commit,
             idempotency_key=idempotency_key,
-            actor=actor,
+            actor=wanted.graph.actor,
         )
     if as_json:
         print_json(result.to_json())

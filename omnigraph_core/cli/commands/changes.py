@@ -9,10 +9,17 @@ import typer
 
 from omnigraph_core.cli.change_text import block_lines, diff_lines
 from omnigraph_core.cli.interrupt import interruptible
-from omnigraph_core.cli.options import MAIN, JsonOption
-from omnigraph_core.cli.output import change_lines, print_json, print_json_list, print_lines
+from omnigraph_core.cli.options import JsonOption, QuietOption
+from omnigraph_core.cli.output import (
+    change_lines,
+    print_changes,
+    print_json,
+    print_json_list,
+    print_lines,
+)
+from omnigraph_core.cli.progress import busy
 from omnigraph_core.cli.snapshots import named_target
-from omnigraph_core.cli.target import UriArgument, UriOption, graph_address, open_graph
+from omnigraph_core.cli.target import GivenGraph, on_graph
 from omnigraph_core.diff.model import ChangeFilter, ChangeOp
 from omnigraph_core.query.typed import EntityKind
 
@@ -52,7 +59,9 @@ LimitOption = Annotated[
     int | None,
     typer.Option("--limit", metavar="N", min=0, help="List N changes; the counts are of all."),
 ]
-BranchOption = Annotated[str, typer.Option("--branch", metavar="NAME", help="Branch to follow.")]
+BranchOption = Annotated[
+    str | None, typer.Option("--branch", metavar="NAME", help="Branch to follow.  [default: main]")
+]
 CursorOption = Annotated[
     str | None,
     typer.Option(
@@ -76,50 +85,52 @@ PageOption = Annotated[
 ]
 
 
+@on_graph
 def diff(
+    graph: GivenGraph,
     range: RangeArgument,
-    uri: UriArgument = None,
-    uri_option: UriOption = None,
     types: TypeOption = None,
     kinds: KindOption = None,
     ops: OpOption = None,
     stat: StatOption = False,
     no_values: NoValuesOption = False,
     limit: LimitOption = None,
+    quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Show what has to change for A to be as B is."""
-    address = graph_address(uri, uri_option)
     names = _ends(range)
     source, target = map(named_target, names)
-    graph = open_graph(address)
+    opened = graph.open()
     with interruptible(lambda: "the comparison was stopped"):
-        found = graph.open_diff(source, target, _filter(types, kinds, ops))
-        facts = dict(zip(("uri", "from", "to"), (address, *names), strict=True))
+        with busy(f"comparing {range}", is_quiet=quiet):
+            found = opened.open_diff(source, target, _filter(types, kinds, ops))
+        facts = dict(zip(("uri", "from", "to"), (graph.address, *names), strict=True))
         if stat:
             _print_counts(facts, found, as_json=as_json)
         else:
             _print_changes(facts, found, limit, has_values=not no_values, as_json=as_json)
 
 
+@on_graph
 def commit_changes(
+    graph: GivenGraph,
     commit_id: IdArgument,
-    uri: UriArgument = None,
-    uri_option: UriOption = None,
     types: TypeOption = None,
     kinds: KindOption = None,
     ops: OpOption = None,
     stat: StatOption = False,
     no_values: NoValuesOption = False,
     limit: LimitOption = None,
+    quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Show what a commit changed on its branch."""
-    address = graph_address(uri, uri_option)
-    graph = open_graph(address)
+    opened = graph.open()
     with interruptible(lambda: "the comparison was stopped"):
-        found = graph.open_commit_changes(commit_id, _filter(types, kinds, ops))
-        facts = {"uri": address}
+        with busy(f"comparing {commit_id}", is_quiet=quiet):
+            found = opened.open_commit_changes(commit_id, _filter(types, kinds, ops))
+        facts = {"uri": graph.address}
         if stat:
             _print_counts(facts, found, as_json=as_json)
         else:
@@ -127,11 +138,11 @@ def commit_changes(
 
 
 @app.command()
+@on_graph
 def poll(
-    uri: UriArgument = None,
-    uri_option: UriOption = None,
+    graph: GivenGraph,
     cursor: CursorOption = None,
-    branch: BranchOption = MAIN,
+    branch: BranchOption = None,
     types: TypeOption = None,
     kinds: KindOption = None,
     ops: OpOption = None,
@@ -141,12 +152,12 @@ def poll(
     as_json: JsonOption = False,
 ) -> None:
     """Show what was committed after a cursor, and the cursor to go on with."""
-    address = graph_address(uri, uri_option)
-    graph = open_graph(address)
+    on = graph.branch(branch)
+    opened = graph.open()
     with interruptible(lambda: "nothing was given: poll with the same cursor again"):
-        page = graph.poll(
+        page = opened.poll(
             cursor,
-            branch=branch,
+            branch=on,
             filter=_filter(types, kinds, ops),
             has_values=not no_values,
             most_commits=commits,
@@ -154,20 +165,20 @@ def poll(
         )
     if as_json:
         body = page.to_json(has_values=not no_values)
-        print_json({"uri": address, "branch": branch, **body})
+        print_json({"uri": graph.address, "branch": on, **body})
         return
     for block in page.blocks:
-        print_lines(block_lines(block))
+        print_changes(block_lines(block))
     print_lines([f"cursor: {page.cursor}"])
     if not page.is_caught_up:
         typer.echo("there is more: poll again with this cursor", err=True)
 
 
 @app.command()
+@on_graph
 def cursor(
-    uri: UriArgument = None,
-    uri_option: UriOption = None,
-    branch: BranchOption = MAIN,
+    graph: GivenGraph,
+    branch: BranchOption = None,
     at: AtOption = None,
     types: TypeOption = None,
     kinds: KindOption = None,
@@ -175,11 +186,10 @@ def cursor(
     as_json: JsonOption = False,
 ) -> None:
     """Show the cursor of whoever has read a branch as it is, or as it was at a commit."""
-    address = graph_address(uri, uri_option)
-    graph = open_graph(address)
-    found = graph.cursor_at(at, branch=branch, filter=_filter(types, kinds, ops))
+    on = graph.branch(branch)
+    found = graph.open().cursor_at(at, branch=on, filter=_filter(types, kinds, ops))
     if as_json:
-        print_json({"uri": address, "branch": branch, "cursor": found})
+        print_json({"uri": graph.address, "branch": on, "cursor": found})
     else:
         print_lines([found])
 
@@ -213,7 +223,7 @@ def _print_changes(
     changes = found.iter_changes(has_values=has_values, limit=limit)
     summary = found.summary
     if not as_json:
-        print_lines(diff_lines(summary.stats, changes))
+        print_changes(diff_lines(summary.stats, changes))
         return
     is_complete = limit is None or summary.stats.total <= limit
     document = facts | replace(summary, is_complete=is_complete).to_json()

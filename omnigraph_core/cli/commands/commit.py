@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from omnigraph_core.cli.commands.pictures import commit_graph
 from omnigraph_core.cli.interrupt import Witness, interruptible
 from omnigraph_core.cli.merging import (
     ConflictsOption,
@@ -19,20 +19,22 @@ from omnigraph_core.cli.merging import (
     print_merge,
     reported_conflicts,
 )
-from omnigraph_core.cli.options import MAIN, ActorOption, BranchOption, JsonOption
-from omnigraph_core.cli.output import key_values, print_json, print_lines, with_actor
-from omnigraph_core.cli.target import UriArgument, UriOption, graph_address, open_graph
+from omnigraph_core.cli.options import MAIN, BranchOption, JsonOption, QuietOption
+from omnigraph_core.cli.output import key_values, moment, print_json, print_lines, with_actor
+from omnigraph_core.cli.progress import busy
+from omnigraph_core.cli.target import GivenGraph, on_graph
 
 if TYPE_CHECKING:
     from omnigraph_core.manifest.image import GraphCommit
 
 app = typer.Typer(help="Look at commits, take them back, repeat them.", no_args_is_help=True)
 
-_EPOCH: Final = datetime.fromtimestamp(0, UTC)
-
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The commit.", show_default=False)]
 ListBranchOption = Annotated[
-    str, typer.Option("--branch", metavar="NAME", help="Branch whose commits are listed.")
+    str | None,
+    typer.Option(
+        "--branch", metavar="NAME", help="Branch whose commits are listed.  [default: main]"
+    ),
 ]
 LimitOption = Annotated[
     int | None, typer.Option("--limit", metavar="N", min=0, help="The newest N of them.")
@@ -41,16 +43,15 @@ IntoOption = Annotated[str, typer.Option("--into", metavar="NAME", help="Branch 
 
 
 @app.command("list")
+@on_graph
 def list_commits(
-    uri: UriArgument = None,
-    uri_option: UriOption = None,
-    branch: ListBranchOption = MAIN,
+    graph: GivenGraph,
+    branch: ListBranchOption = None,
     limit: LimitOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """List the commits a branch contains, newest first."""
-    graph = open_graph(graph_address(uri, uri_option))
-    commits = graph.list_commits(branch, limit=limit)
+    commits = graph.open().list_commits(graph.branch(branch), limit=limit)
     if as_json:
         print_json({"commits": [commit.to_json() for commit in commits]})
     else:
@@ -58,14 +59,10 @@ def list_commits(
 
 
 @app.command()
-def show(
-    commit_id: IdArgument,
-    uri: UriArgument = None,
-    uri_option: UriOption = None,
-    as_json: JsonOption = False,
-) -> None:
+@on_graph
+def show(graph: GivenGraph, commit_id: IdArgument, as_json: JsonOption = False) -> None:
     """Show one commit."""
-    commit = open_graph(graph_address(uri, uri_option)).get_commit(commit_id)
+    commit = graph.open().get_commit(commit_id)
     if as_json:
         print_json(commit.to_json())
     else:
@@ -74,37 +71,41 @@ def show(
 
 
 @app.command()
+@on_graph
 def revert(
+    graph: GivenGraph,
     commit_id: IdArgument,
-    uri: UriArgument = None,
-    uri_option: UriOption = None,
-    branch: BranchOption = MAIN,
+    branch: BranchOption = None,
     strategy: StrategyOption = "row",
     ours: OursOption = False,
     theirs: TheirsOption = False,
     resolve: ResolveOption = None,
     conflicts: ConflictsOption = None,
     dry_run: DryRunOption = False,
-    actor: ActorOption = None,
+    quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Take back what a commit changed, with a new commit."""
-    address = graph_address(uri, uri_option)
     choice = merge_choice(strategy, resolve, is_ours=ours, is_theirs=theirs)
-    graph = open_graph(address)
-    witness = Witness(graph, branch)
-    with interruptible(lambda: witness.outcome("reverted")), reported_conflicts(conflicts):
-        result = graph.revert(
-            commit_id, branch=branch, dry_run=dry_run, actor=actor, **choice.options()
+    opened = graph.open()
+    on = graph.branch(branch)
+    witness = Witness(opened, on)
+    with (
+        interruptible(lambda: witness.outcome("reverted")),
+        reported_conflicts(conflicts),
+        busy(f"reverting {commit_id} on {on}", is_quiet=quiet),
+    ):
+        result = opened.revert(
+            commit_id, branch=on, dry_run=dry_run, actor=graph.actor, **choice.options()
         )
     headline = f"reverted {commit_id} on {result.target}"
-    print_merge(result, headline, conflicts, actor=actor, as_json=as_json)
+    print_merge(result, headline, conflicts, actor=graph.actor, as_json=as_json)
 
 
+@on_graph
 def pick(
+    graph: GivenGraph,
     commit_id: IdArgument,
-    uri: UriArgument = None,
-    uri_option: UriOption = None,
     into: IntoOption = MAIN,
     strategy: StrategyOption = "row",
     ours: OursOption = False,
@@ -112,29 +113,31 @@ def pick(
     resolve: ResolveOption = None,
     conflicts: ConflictsOption = None,
     dry_run: DryRunOption = False,
-    actor: ActorOption = None,
+    quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Make the changes of one commit on another branch."""
-    address = graph_address(uri, uri_option)
     choice = merge_choice(strategy, resolve, is_ours=ours, is_theirs=theirs)
-    graph = open_graph(address)
-    witness = Witness(graph, into)
-    with interruptible(lambda: witness.outcome("picked")), reported_conflicts(conflicts):
-        result = graph.cherry_pick(
-            commit_id, into=into, dry_run=dry_run, actor=actor, **choice.options()
+    opened = graph.open()
+    witness = Witness(opened, into)
+    with (
+        interruptible(lambda: witness.outcome("picked")),
+        reported_conflicts(conflicts),
+        busy(f"picking {commit_id} into {into}", is_quiet=quiet),
+    ):
+        result = opened.cherry_pick(
+            commit_id, into=into, dry_run=dry_run, actor=graph.actor, **choice.options()
         )
     headline = f"picked {commit_id} into {result.target}"
-    print_merge(result, headline, conflicts, actor=actor, as_json=as_json)
+    print_merge(result, headline, conflicts, actor=graph.actor, as_json=as_json)
 
 
 app.command("pick")(pick)
 app.command("cherry-pick")(pick)
+app.command("graph")(commit_graph)
 
 
 def _line(commit: GraphCommit) -> str:
     place = f"branch={commit.manifest_branch or MAIN} version={commit.manifest_version}"
     line = with_actor(f"{commit.graph_commit_id} {place}", commit.actor_id)
-    # To the microsecond: `--at` with it finds this commit, not the one before.
-    made = _EPOCH + timedelta(microseconds=commit.created_at)
-    return f"{line} operation={commit.operation} time={made:%Y-%m-%dT%H:%M:%S.%fZ}"
+    return f"{line} operation={commit.operation} time={moment(commit.created_at)}"

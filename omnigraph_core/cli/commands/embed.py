@@ -1,17 +1,20 @@
-"""`omnigraph embed`: vectors for a graph that lacks some, or for a seed file without a graph."""
+"""`omnigraph embed`: vectors for a graph that lacks some, or for a seed file without a graph.
+
+A first argument `status` or `backfill` says what to do with the graph; any other one is the graph.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from omnigraph_core.cli.interrupt import interruptible
-from omnigraph_core.cli.options import MAIN, ActorOption, JsonOption, QuietOption
+from omnigraph_core.cli.options import JsonOption, QuietOption
 from omnigraph_core.cli.output import count, print_json, print_lines
 from omnigraph_core.cli.progress import FileCounts, RowCounts, StatusLine
-from omnigraph_core.cli.target import UriArgument, UriOption, graph_address, open_graph
+from omnigraph_core.cli.target import GivenGraph, on_graph
 from omnigraph_core.embedding.embedder import Embedder
 from omnigraph_core.embedding.files import EmbedJob, embed_file
 from omnigraph_core.embedding.seed_rows import parse_selector
@@ -22,13 +25,24 @@ if TYPE_CHECKING:
 
     from omnigraph_core.write.backfill import EmbeddingStatus
 
+STATUS: Final = "status"
+BACKFILL: Final = "backfill"
 
+Arguments = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[status|backfill] URI",
+        help="Count vectors, or make those that lack, which is what is done without a word; and "
+        "the graph: a path, file:///path, s3://bucket/prefix or the URL of a server.",
+        show_default=False,
+    ),
+]
 BranchOption = Annotated[
     str | None,
     typer.Option("--branch", metavar="NAME", help="Branch of the graph.  [default: main]"),
 ]
 StatusOption = Annotated[
-    bool, typer.Option("--status", help="Only count vectors: ready, pending, stale.")
+    bool, typer.Option("--status", help="The same as `status`: only count vectors.")
 ]
 SeedOption = Annotated[
     Path | None,
@@ -65,9 +79,11 @@ SelectOption = Annotated[
 ]
 
 
+@on_graph
 def embed(
-    uri: UriArgument = None,
-    uri_option: UriOption = None,
+    ctx: typer.Context,
+    graph: GivenGraph,
+    args: Arguments = None,
     branch: BranchOption = None,
     status: StatusOption = False,
     seed: SeedOption = None,
@@ -79,29 +95,30 @@ def embed(
     reembed_all_alias: ReembedAlias = False,
     types: TypeOption = None,
     select: SelectOption = None,
-    actor: ActorOption = None,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Make the vectors a graph lacks, or those of a file of records.
 
-    With a URI: makes every vector of the branch that is pending or stale.
+    With a graph: makes every vector of the branch that is pending or stale; `status` counts them.
 
     With --seed, or with --input, --output and --spec: reads records and writes them with vectors.
     """
     is_all = reembed_all or reembed_all_alias
     files = {"--seed": seed, "--input": input, "--output": output, "--spec": spec}
     narrowing = {"--clean": clean, "--reembed-all": is_all, "--type": types, "--select": select}
-    of_graph = {"the URI": uri or uri_option, "--branch": branch, "--status": status, "--as": actor}
     if not _given(files):
         _refuse_together("a graph", narrowing)
-        address = graph_address(uri, uri_option)
-        if status:
-            _show_status(address, branch or MAIN, as_json=as_json)
+        word, uri = _word_and_uri(args or [])
+        chosen_graph = graph if uri is None else graph.at(uri)
+        if word == STATUS or status:
+            _show_status(chosen_graph, branch, as_json=as_json)
         else:
-            _backfill(address, branch or MAIN, actor, is_quiet=quiet, as_json=as_json)
+            _backfill(chosen_graph, branch, is_quiet=quiet, as_json=as_json)
         return
-    _refuse_together("files", of_graph)
+    address = args or ctx.params["uri_option"] or ctx.params["target"]
+    of_graph = {"a URI": address, "--branch": branch, "--status": status}
+    _refuse_together("files", {**of_graph, "--as": ctx.params["actor"]})
     if clean and is_all:
         raise typer.BadParameter("--clean and --reembed-all exclude each other")
     chosen = _files(seed, input, output, spec)
@@ -115,6 +132,14 @@ def embed(
         is_reembed_all=is_all,
     )
     _embed_files(job, is_quiet=quiet, as_json=as_json)
+
+
+def _word_and_uri(args: list[str]) -> tuple[str | None, str | None]:
+    """What to do, if it is said, and the graph, if it is named."""
+    word, *rest = args if args and args[0] in (STATUS, BACKFILL) else [None, *args]
+    if len(rest) > 1:
+        raise typer.BadParameter(f"expected one graph, found {' '.join(filter(None, rest))}")
+    return word, rest[0] if rest else None
 
 
 def _given(options: Mapping[str, object]) -> list[str]:
@@ -150,11 +175,12 @@ def _embed_files(job: EmbedJob, *, is_quiet: bool, as_json: bool) -> None:
         typer.echo(summary.render())
 
 
-def _show_status(address: str, branch: str, *, as_json: bool) -> None:
-    found = open_graph(address).embedding_status(branch)
+def _show_status(graph: GivenGraph, branch: str | None, *, as_json: bool) -> None:
+    on = graph.branch(branch)
+    found = graph.open().embedding_status(on)
     if as_json:
         rows = [item.to_json() for item in found]
-        print_json({"uri": address, "branch": branch, "embeddings": rows})
+        print_json({"uri": graph.address, "branch": on, "embeddings": rows})
     else:
         print_lines(_status_lines(found))
 
@@ -169,18 +195,17 @@ def _status_lines(found: Sequence[EmbeddingStatus]) -> Iterator[str]:
         )
 
 
-def _backfill(
-    address: str, branch: str, actor: str | None, *, is_quiet: bool, as_json: bool
-) -> None:
-    graph = open_graph(address)
+def _backfill(graph: GivenGraph, branch: str | None, *, is_quiet: bool, as_json: bool) -> None:
+    on = graph.branch(branch)
+    opened = graph.open()
     with (
         interruptible(lambda: "vectors of finished parts are kept, repeat to make the others"),
         StatusLine.on_stderr(is_quiet=is_quiet) as line,
     ):
-        result = graph.embed_backfill(branch=branch, progress=RowCounts(line), actor=actor)
+        result = opened.embed_backfill(branch=on, progress=RowCounts(line), actor=graph.actor)
     if as_json:
-        print_json({"uri": address, **result.to_json()})
+        print_json({"uri": graph.address, **result.to_json()})
         return
     made = count(result.vectors_made, "vector")
-    typer.echo(f"embedded {address} branch {branch}: {made}")
+    typer.echo(f"embedded {graph.address} branch {on}: {made}")
     print_lines(f"commit_id: {commit}" for commit in result.commits)

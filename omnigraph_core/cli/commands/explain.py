@@ -10,7 +10,7 @@ import typer
 from omnigraph_core.cli.files import read_text
 from omnigraph_core.cli.interrupt import interruptible
 from omnigraph_core.cli.limits import MemoryOption, TimeoutOption, read_limits
-from omnigraph_core.cli.options import JsonOption  # noqa: TC001 - typer reads annotations
+from omnigraph_core.cli.options import JsonOption
 from omnigraph_core.cli.output import print_json
 from omnigraph_core.cli.params import ParamsFileOption, ParamsOption, read_params
 from omnigraph_core.cli.query_text import (
@@ -28,10 +28,7 @@ from omnigraph_core.cli.snapshots import (
     VersionOption,
     which_snapshot,
 )
-from omnigraph_core.cli.target import UriArgument, UriOption, graph_address, open_graph
-from omnigraph_core.ir.compile import compile_one
-from omnigraph_core.ir.explain import explain as explain_ir
-from omnigraph_core.schema.build import compile_schema
+from omnigraph_core.cli.target import GivenGraph, on_graph
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,9 +44,9 @@ ProfileOption = Annotated[
 ]
 
 
+@on_graph
 def explain(
-    uri: UriArgument = None,
-    uri_option: UriOption = None,
+    graph: GivenGraph,
     schema: SchemaOption = None,
     query: QueryOption = None,
     query_string: QueryStringOption = None,
@@ -71,7 +68,7 @@ def explain(
     With a graph: how it is carried out there, with the rows each step is expected to make. With a
     schema alone: what it does.
     """
-    on_graph = {
+    of_graph = {
         "--branch": branch, "--snapshot": snapshot, "--tag": tag, "--version": version, "--at": at,
         "--profile": profile or None, "--json": as_json or None,
     }  # fmt: skip
@@ -79,28 +76,29 @@ def explain(
         "--params": params, "--params-file": params_file, "--timeout": timeout, "--memory": memory,
     }  # fmt: skip
     if schema is not None:
-        _refuse({"a URI": uri or uri_option, **on_graph, **on_run}, "cannot go with --schema")
-        _explain_schema(schema, query_text(query, query_string), name)
+        _refuse({"a graph": graph.given or None, **of_graph, **on_run}, "cannot go with --schema")
+        _explain_schema(schema, query_text(graph.config, query, query_string), name)
         return
-    if not (uri or uri_option):
-        raise typer.BadParameter("give a graph to explain the query on, or a --schema")
+    if not graph.is_known:
+        raise typer.BadParameter(
+            "a graph URI must be provided to explain the query on, or a --schema"
+        )
     if not profile:
         _refuse(on_run, "goes with --profile only")
-    address = graph_address(uri, uri_option)
-    which = which_snapshot(branch, snapshot, tag, version, at)
+    which = which_snapshot(branch, snapshot, tag, version, at, usual=graph.branch(None))
     seconds, byte_count = read_limits(timeout, memory)
     values = read_params(params, params_file)
-    source = query_text(query, query_string)
+    source = query_text(graph.config, query, query_string)
     with interruptible(lambda: "the query was stopped"):
-        graph = open_graph(address)
+        opened = graph.open()
         with problems_in(source.name):
-            target = which.target(graph)
+            target = which.target(opened)
             if profile:
-                report = graph.profile(
+                report = opened.profile(
                     target, source.text, name, values, timeout=seconds, memory=byte_count
                 )
             else:
-                report = graph.explain(target, source.text, name)
+                report = opened.explain(target, source.text, name)
     if as_json:
         print_json(report.to_json())
     else:
@@ -114,6 +112,10 @@ def _refuse(options: Mapping[str, object], why: str) -> None:
 
 
 def _explain_schema(schema: Path, source: QueryText, name: str | None) -> None:
+    from omnigraph_core.ir.compile import compile_one  # slow, and for this alone
+    from omnigraph_core.ir.explain import explain as explain_ir
+    from omnigraph_core.schema.build import compile_schema
+
     catalog = compile_schema(read_text(schema, what="schema file"), str(schema))
     compiled = compile_one(source.text, catalog, name, name=source.name)
     typer.echo(explain_ir(compiled.ir))

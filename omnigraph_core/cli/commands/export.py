@@ -10,9 +10,8 @@ from typing import IO, TYPE_CHECKING, Annotated
 import typer
 
 from omnigraph_core.cli.interrupt import interruptible
-from omnigraph_core.cli.options import MAIN
 from omnigraph_core.cli.output import print_lines
-from omnigraph_core.cli.target import UriArgument, UriOption, graph_address, open_graph
+from omnigraph_core.cli.target import GivenGraph, on_graph
 from omnigraph_core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -47,9 +46,9 @@ OutputOption = Annotated[
 JsonlOption = Annotated[bool, typer.Option("--jsonl", hidden=True)]
 
 
+@on_graph
 def export(
-    uri: UriArgument = None,
-    uri_option: UriOption = None,
+    graph: GivenGraph,
     branch: BranchOption = None,
     snapshot: SnapshotOption = None,
     types: TypeOption = None,
@@ -59,35 +58,34 @@ def export(
     jsonl: JsonlOption = False,
 ) -> None:
     """Write a snapshot as JSONL that `load` reads back, or as Parquet."""
-    address = graph_address(uri, uri_option)
     if branch is not None and snapshot is not None:
         raise typer.BadParameter("--branch and --snapshot exclude each other")
     if parquet is not None and (output is not None or jsonl):
         raise typer.BadParameter("--parquet excludes --output and --jsonl")
     if jsonl:
         typer.echo("note: --jsonl is not needed, export writes JSONL anyway", err=True)
-    graph = open_graph(address)
-    target = _target(branch, snapshot)
+    opened = graph.open()
+    target = _target(graph.branch(branch), snapshot)
     with interruptible(lambda: "the export is not complete"):
         if parquet is not None:
-            written = graph.export_parquet(
+            written = opened.export_parquet(
                 parquet, target, types=types or (), table_keys=tables or ()
             )
             print_lines(f"{f.table_key} rows={f.row_count} {f.path}" for f in written)
             return
-        lines = graph.export_jsonl(target, types=types or (), table_keys=tables or ())
+        lines = opened.export_jsonl(target, types=types or (), table_keys=tables or ())
         with _opened(output) as file:
             for chunk in lines:
                 file.write(chunk)
             file.flush()
 
 
-def _target(branch: str | None, snapshot: str | None) -> ReadTarget:
+def _target(branch: str, snapshot: str | None) -> ReadTarget:
     from omnigraph_core.history.snapshots import ReadTarget  # beside the engine, which is open now
 
     if snapshot is not None:
         return ReadTarget(snapshot_id=snapshot)
-    return ReadTarget(branch=branch or MAIN)
+    return ReadTarget(branch=branch)
 
 
 @contextmanager

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from omnigraph_core.cli.interrupt import Witness, interruptible
-from omnigraph_core.cli.options import MAIN, ActorOption, BranchOption, JsonOption
+from omnigraph_core.cli.options import BranchOption, JsonOption, QuietOption
 from omnigraph_core.cli.output import count, print_json, print_lines
-from omnigraph_core.cli.target import UriArgument, UriOption, graph_address, open_graph
+from omnigraph_core.cli.progress import busy
+from omnigraph_core.cli.target import GivenGraph, on_graph
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,44 +20,44 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Build and list the indexes a schema asks for.", no_args_is_help=True)
 
 StatusBranchOption = Annotated[
-    str, typer.Option("--branch", metavar="NAME", help="Branch to look at.")
+    str | None, typer.Option("--branch", metavar="NAME", help="Branch to look at.  [default: main]")
 ]
 
 
 @app.command()
+@on_graph
 def ensure(
-    uri: UriArgument = None,
-    uri_option: UriOption = None,
-    branch: BranchOption = MAIN,
-    actor: ActorOption = None,
+    graph: GivenGraph,
+    branch: BranchOption = None,
+    quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Build what is missing of every index, with at most one commit."""
-    address = graph_address(uri, uri_option)
-    graph = open_graph(address)
-    witness = Witness(graph, branch)
-    with interruptible(lambda: witness.outcome("built")):
-        reports = graph.ensure_indices(branch=branch, actor=actor)
+    on = graph.branch(branch)
+    opened = graph.open()
+    witness = Witness(opened, on)
+    doing = busy(f"building indexes of {on}", is_quiet=quiet)
+    with interruptible(lambda: witness.outcome("built")), doing:
+        reports = opened.ensure_indices(branch=on, actor=graph.actor)
     if as_json:
-        _print_json(address, branch, reports)
+        _print_json(graph.address, on, reports)
         return
     built = [report for report in reports if report.is_built]
     indexes = "index" if len(built) == 1 else "indexes"
-    print_lines([f"built {len(built)} {indexes} of {address} branch {branch}", *map(_line, built)])
+    header = f"built {len(built)} {indexes} of {graph.address} branch {on}"
+    print_lines([header, *map(_line, built)])
 
 
 @app.command()
+@on_graph
 def status(
-    uri: UriArgument = None,
-    uri_option: UriOption = None,
-    branch: StatusBranchOption = MAIN,
-    as_json: JsonOption = False,
+    graph: GivenGraph, branch: StatusBranchOption = None, as_json: JsonOption = False
 ) -> None:
     """Show how much every index covers."""
-    address = graph_address(uri, uri_option)
-    reports = open_graph(address).index_status(branch)
+    on = graph.branch(branch)
+    reports = graph.open().index_status(on)
     if as_json:
-        _print_json(address, branch, reports)
+        _print_json(graph.address, on, reports)
     else:
         print_lines(map(_line, reports))
 

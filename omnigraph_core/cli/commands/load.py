@@ -11,7 +11,6 @@ import typer
 from omnigraph_core.cli.interrupt import Witness, interruptible
 from omnigraph_core.cli.options import (
     MAIN,
-    ActorOption,
     BranchOption,
     EmbedOption,
     Format,
@@ -25,7 +24,7 @@ from omnigraph_core.cli.options import (
 )
 from omnigraph_core.cli.output import count, print_json, print_lines
 from omnigraph_core.cli.progress import RowCounts, StatusLine
-from omnigraph_core.cli.target import UriArgument, UriOption, graph_address, open_graph
+from omnigraph_core.cli.target import GivenGraph, on_graph
 from omnigraph_core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -66,11 +65,11 @@ SkipBadOption = Annotated[
 ]
 
 
+@on_graph
 def load(
+    graph: GivenGraph,
     data: DataOption,
-    uri: UriArgument = None,
-    uri_option: UriOption = None,
-    branch: BranchOption = MAIN,
+    branch: BranchOption = None,
     mode: ModeOption = "overwrite",
     format: FormatOption = None,
     type: TypeOption = None,
@@ -81,14 +80,13 @@ def load(
     no_embed: NoEmbedOption = False,
     if_commit: IfCommitOption = None,
     idempotency_key: KeyOption = None,
-    actor: ActorOption = None,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Load records into a branch: all of them with one commit, or none."""
-    address = graph_address(uri, uri_option)
+    written = graph.branch(branch)
     options: dict[str, Any] = {
-        "branch": branch,
+        "branch": written,
         "mode": mode,
         "format": format,
         "type": type,
@@ -98,24 +96,24 @@ def load(
         "skip_bad": skip_bad,
         "if_commit": if_commit,
         "idempotency_key": idempotency_key,
-        "actor": actor,
+        "actor": graph.actor,
     }
     given = _inputs(data)
-    graph = open_graph(address)
-    witness = Witness(graph, branch)
+    opened = graph.open()
+    witness = Witness(opened, written)
     with interruptible(lambda: witness.outcome("loaded")), _progress(quiet) as line:
-        result = graph.load(given, progress=RowCounts(line), **options)
+        result = opened.load(given, progress=RowCounts(line), **options)
     if as_json:
-        print_json({"uri": address, **result.to_json()})
+        print_json({"uri": graph.address, **result.to_json()})
     else:
-        print_lines(_load_lines(address, result, rejects))
+        print_lines(_load_lines(graph.address, result, rejects))
 
 
+@on_graph
 def ingest(
+    graph: GivenGraph,
     data: DataOption,
-    uri: UriArgument = None,
-    uri_option: UriOption = None,
-    branch: BranchOption = MAIN,
+    branch: BranchOption = None,
     source: Annotated[
         str,
         typer.Option("--from", metavar="NAME", help="Branch to fork a missing branch from."),
@@ -130,14 +128,13 @@ def ingest(
     no_embed: NoEmbedOption = False,
     if_commit: IfCommitOption = None,
     idempotency_key: KeyOption = None,
-    actor: ActorOption = None,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Load records into a branch that is made first if it is missing."""
-    address = graph_address(uri, uri_option)
+    written = graph.branch(branch)
     options: dict[str, Any] = {
-        "branch": branch,
+        "branch": written,
         "source": source,
         "mode": mode,
         "format": format,
@@ -148,17 +145,17 @@ def ingest(
         "skip_bad": skip_bad,
         "if_commit": if_commit,
         "idempotency_key": idempotency_key,
-        "actor": actor,
+        "actor": graph.actor,
     }
     given = _inputs(data)
-    graph = open_graph(address)
-    witness = Witness(graph, branch, fork_of=source)
+    opened = graph.open()
+    witness = Witness(opened, written, fork_of=source)
     with interruptible(lambda: witness.outcome("loaded")), _progress(quiet) as line:
-        result = graph.ingest(given, progress=RowCounts(line), **options)
+        result = opened.ingest(given, progress=RowCounts(line), **options)
     if as_json:
-        print_json({"uri": address, **result.to_json()})
+        print_json({"uri": graph.address, **result.to_json()})
     else:
-        print_lines(_ingest_lines(address, result, rejects))
+        print_lines(_ingest_lines(graph.address, result, rejects))
 
 
 def _inputs(data: Sequence[str]) -> list[str | IO[bytes]]:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from omnigraph_core.cli.confirm import asked, can_ask
 from omnigraph_core.cli.interrupt import Witness, interruptible
-from omnigraph_core.cli.options import MAIN, ActorOption, BranchOption, JsonOption
+from omnigraph_core.cli.options import BranchOption, JsonOption, QuietOption
 from omnigraph_core.cli.output import count, print_json, print_lines
-from omnigraph_core.cli.target import UriArgument, UriOption, graph_address, open_graph
+from omnigraph_core.cli.progress import busy
+from omnigraph_core.cli.target import GivenGraph, on_graph
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from omnigraph_core.engine.cleanup import CleanupReport
+    from omnigraph_core.engine.omnigraph import Omnigraph
     from omnigraph_core.engine.optimize import TableOptimizeStats
 
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
@@ -79,7 +83,8 @@ BranchesOption = Annotated[
     ),
 ]
 ConfirmOption = Annotated[
-    bool, typer.Option("--confirm", help="Remove them; without it they are only shown.")
+    bool,
+    typer.Option("--confirm", "--yes", "-y", help="Remove them; without, they are shown first."),
 ]
 VerifyBranchOption = Annotated[
     str | None,
@@ -91,83 +96,117 @@ DeepOption = Annotated[
 ]
 
 
+@on_graph
 def optimize(
-    uri: UriArgument = None,
-    uri_option: UriOption = None,
-    branch: BranchOption = MAIN,
+    graph: GivenGraph,
+    branch: BranchOption = None,
     include_inherited: InheritedOption = False,
-    actor: ActorOption = None,
+    quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Join small files and complete indexes; no row changes.
 
     There is one commit at most.
     """
-    address = graph_address(uri, uri_option)
-    graph = open_graph(address)
-    witness = Witness(graph, branch)
-    with interruptible(lambda: witness.outcome("optimized")):
-        tables = graph.optimize(branch=branch, include_inherited=include_inherited, actor=actor)
+    on = graph.branch(branch)
+    opened = graph.open()
+    witness = Witness(opened, on)
+    doing = busy(f"optimizing {on}", is_quiet=quiet)
+    with interruptible(lambda: witness.outcome("optimized")), doing:
+        tables = opened.optimize(branch=on, include_inherited=include_inherited, actor=graph.actor)
     if as_json:
         document = [table.to_json() for table in tables]
-        print_json({"uri": address, "branch": branch, "tables": document})
+        print_json({"uri": graph.address, "branch": on, "tables": document})
         return
-    header = f"optimized {address} branch {branch}: {count(len(tables), 'table')}"
+    header = f"optimized {graph.address} branch {on}: {count(len(tables), 'table')}"
     print_lines([header, *map(_table_line, tables)])
 
 
+@on_graph
 def cleanup(
-    uri: UriArgument = None,
-    uri_option: UriOption = None,
+    graph: GivenGraph,
     keep: KeepOption = None,
     older_than: OlderThanOption = None,
     grace: GraceOption = None,
     branch: BranchesOption = None,
-    confirm: ConfirmOption = False,
+    is_confirmed: ConfirmOption = False,
+    quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Remove old versions and the files that nothing needs any more.
 
     Versions go that are neither among the newest nor young. Heads and tags stay, and merge bases.
+
+    Without --confirm, shows what would go; on a terminal, asks then.
     """
-    address = graph_address(uri, uri_option)
     if keep is None and older_than is None:
         raise typer.BadParameter("give --keep, --older-than or both")
     age = None if older_than is None else parse_duration(older_than)
-    report = open_graph(address).cleanup(
-        keep=keep,
-        older_than=age,
-        grace=None if grace is None else parse_duration(grace),
-        branches=branch or None,
-        is_preview=not confirm,
-    )
+    wanted = Retention(keep, age, None if grace is None else parse_duration(grace), branch or None)
+    opened = graph.open()
+    report = _clean(opened, wanted, is_preview=not is_confirmed, is_quiet=quiet)
     if as_json:
-        policy = {
-            "keep_versions": keep,
-            "older_than_secs": None if age is None else round(age.total_seconds()),
-        }
-        print_json({"uri": address, **policy, **report.to_json()})
+        print_json({"uri": graph.address, **wanted.to_json(), **report.to_json()})
     else:
-        print_lines(_cleanup_lines(address, report))
-    if report.is_preview:
+        print_lines(_cleanup_lines(graph.address, report))
+    if not report.is_preview:
+        return
+    # With a document for programs there is nobody to ask.
+    if as_json or not can_ask() or not asked("remove them?"):
         typer.echo("nothing was removed: repeat with --confirm to do so", err=True)
+        return
+    report = _clean(opened, wanted, is_preview=False, is_quiet=quiet)
+    print_lines(_cleanup_lines(graph.address, report))
 
 
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """What cleanup is asked to spare, and of which branches."""
+
+    keep: int | None
+    older_than: timedelta | None
+    grace: timedelta | None
+    branches: list[str] | None
+
+    def to_json(self) -> dict[str, object]:
+        age = self.older_than
+        seconds = None if age is None else round(age.total_seconds())
+        return {"keep_versions": self.keep, "older_than_secs": seconds}
+
+
+def _clean(
+    graph: Omnigraph, wanted: Retention, *, is_preview: bool, is_quiet: bool
+) -> CleanupReport:
+    doing = "looking for what can go" if is_preview else "removing old versions"
+    told = "what was removed is gone, repeat to remove the rest"
+    outcome = "nothing was removed" if is_preview else told
+    with interruptible(lambda: outcome), busy(doing, is_quiet=is_quiet):
+        return graph.cleanup(
+            keep=wanted.keep,
+            older_than=wanted.older_than,
+            grace=wanted.grace,
+            branches=wanted.branches,
+            is_preview=is_preview,
+        )
+
+
+@on_graph
 def verify(
-    uri: UriArgument = None,
-    uri_option: UriOption = None,
+    graph: GivenGraph,
     branch: VerifyBranchOption = None,
     deep: DeepOption = False,
+    quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Check that a graph is whole; nothing is changed.
 
     The exit code is 1 if it is damaged.
     """
-    address = graph_address(uri, uri_option)
-    report = open_graph(address).verify(branch, is_deep=deep)
+    opened = graph.open()
+    with interruptible(lambda: "the check was stopped"), busy("checking", is_quiet=quiet):
+        report = opened.verify(branch, is_deep=deep)
     if as_json:
-        print_json({"uri": address, **report.to_json()})
+        print_json({"uri": graph.address, **report.to_json()})
     else:
         print_lines([report.render()])
     if not report.is_sound:

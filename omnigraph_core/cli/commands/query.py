@@ -1,42 +1,90 @@
-"""`omnigraph query …`: check queries, and show how they are carried out."""
+"""`omnigraph query …`: run a query; check queries, and show how they are carried out."""
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from omnigraph_core.cli.commands.explain import explain
+from omnigraph_core.cli.commands.read import read
 from omnigraph_core.cli.files import read_text
+from omnigraph_core.cli.options import JsonOption
 from omnigraph_core.cli.output import print_json
-from omnigraph_core.query.lint import LintReport, SchemaSource, lint_queries
-from omnigraph_core.schema.build import compile_schema
+from omnigraph_core.cli.query_text import query_text
+from omnigraph_core.cli.target import GivenGraph, on_graph
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from omnigraph_core.query.lint import Finding, QueryResult
+    from omnigraph_core.query.lint import Finding, LintReport, QueryResult, SchemaSource
     from omnigraph_core.schema.catalog import Catalog
 
-app = typer.Typer(help="Check and explain queries.", no_args_is_help=True)
+_reads = typer.Typer(add_completion=False, rich_markup_mode=None)
+_reads.command()(read)
 
-SchemaOption = Annotated[Path, typer.Option("--schema", help="Schema file (.pg).")]
-QueryOption = Annotated[Path, typer.Option("--query", help="Query file (.gq).")]
+
+class ReadOrCommand(TyperGroup):
+    """A command of the group if one is named, else `read` under the name of the group."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
+    ) -> Any:
+        if not args or args[0] in self.commands or args[0] == "--help":
+            return super().make_context(info_name, args, parent, **extra)
+        return _read_command().make_context(info_name, args, parent, **extra)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        formatter.write_usage(ctx.command_path, "[OPTIONS] [URI|VALUE]...")
+        formatter.write_usage(ctx.command_path, "COMMAND [ARGS]...", prefix="   or: ")
+        self.format_help_text(ctx, formatter)
+        _read_command().format_options(ctx, formatter)
+        self.format_commands(ctx, formatter)
+
+
+@cache
+def _read_command() -> Any:
+    return typer.main.get_command(_reads)
+
+
+app = typer.Typer(
+    cls=ReadOrCommand,
+    help="Run a query and print its rows, as `read` does; or check and explain queries.",
+    no_args_is_help=True,
+)
+
+SchemaOption = Annotated[
+    Path | None,
+    typer.Option("--schema", metavar="FILE", help="Schema file (.pg), in place of a graph."),
+]
+QueryOption = Annotated[Path, typer.Option("--query", metavar="FILE", help="Query file (.gq).")]
+BranchOption = Annotated[
+    str | None,
+    typer.Option("--branch", metavar="NAME", help="Branch whose schema counts.  [default: main]"),
+]
 
 
 @app.command()
+@on_graph
 def lint(
-    schema: SchemaOption,
+    graph: GivenGraph,
     query: QueryOption,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    schema: SchemaOption = None,
+    branch: BranchOption = None,
+    as_json: JsonOption = False,
 ) -> None:
-    """Check every query of a file against a schema.
+    """Check every query of a file against a schema: that of a graph, or of a file.
 
     Exits 1 when any query is refused; warnings refuse nothing.
     """
-    source = SchemaSource("file", str(schema))
-    report = lint_queries(read_text(query, what="query file"), str(query), _catalog(schema), source)
+    from omnigraph_core.query.lint import lint_queries  # slow, and for this alone
+
+    text = query_text(graph.config, query, None)
+    catalog, source = _schema(graph, schema, branch)
+    report = lint_queries(text.text, text.name, catalog, source)
     if as_json:
         print_json(report.to_json())
     else:
@@ -46,13 +94,26 @@ def lint(
 
 
 app.command("check", help="Another name for `lint`.")(lint)
-
-
 app.command("explain")(explain)
 
 
-def _catalog(schema: Path) -> Catalog:
-    return compile_schema(read_text(schema, what="schema file"), str(schema))
+def _schema(
+    graph: GivenGraph, schema: Path | None, branch: str | None
+) -> tuple[Catalog, SchemaSource]:
+    from omnigraph_core.query.lint import SchemaSource  # slow, and for this alone
+    from omnigraph_core.schema.build import compile_schema
+
+    if schema is not None:
+        if graph.given or branch is not None:
+            raise typer.BadParameter("--schema excludes a graph and --branch")
+        text = read_text(schema, what="schema file")
+        return compile_schema(text, str(schema)), SchemaSource("file", str(schema))
+    if not graph.is_known:
+        raise typer.BadParameter(
+            "a graph URI must be provided to check the queries against, or a --schema"
+        )
+    accepted = graph.open().schema_show(graph.branch(branch))
+    return compile_schema(accepted.source, graph.address), SchemaSource("repo", graph.address)
 
 
 def _lines(report: LintReport) -> Iterator[str]:

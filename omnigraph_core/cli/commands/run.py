@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
+from omnigraph_core.cli.confirm import YesOption, confirm
 from omnigraph_core.cli.interrupt import Witness, interruptible
 from omnigraph_core.cli.merging import (
     ConflictsOption,
@@ -18,9 +19,10 @@ from omnigraph_core.cli.merging import (
     print_merge,
     reported_conflicts,
 )
-from omnigraph_core.cli.options import MAIN, ActorOption, JsonOption
+from omnigraph_core.cli.options import MAIN, JsonOption, QuietOption
 from omnigraph_core.cli.output import key_values, print_json, print_lines, with_actor
-from omnigraph_core.cli.target import UriArgument, UriOption, graph_address, open_graph
+from omnigraph_core.cli.progress import busy
+from omnigraph_core.cli.target import GivenGraph, on_graph
 
 if TYPE_CHECKING:
     from omnigraph_core.history.runs import RunRecord
@@ -50,31 +52,28 @@ ListTargetOption = Annotated[
 
 
 @app.command()
+@on_graph
 def begin(
-    uri: UriArgument = None,
-    uri_option: UriOption = None,
+    graph: GivenGraph,
     target_branch: TargetOption = MAIN,
     operation_hash: HashOption = None,
-    actor: ActorOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Begin a run: write to the branch it names."""
-    graph = open_graph(graph_address(uri, uri_option))
-    run = graph.begin_run(target_branch, operation_hash=operation_hash, actor=actor)
+    run = graph.open().begin_run(target_branch, operation_hash=operation_hash, actor=graph.actor)
     _print(run, as_json=as_json)
 
 
 @app.command("list")
+@on_graph
 def list_runs(
-    uri: UriArgument = None,
-    uri_option: UriOption = None,
+    graph: GivenGraph,
     status: StatusOption = None,
     target_branch: ListTargetOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """List runs, oldest first."""
-    graph = open_graph(graph_address(uri, uri_option))
-    found = graph.list_runs(target_branch=target_branch)
+    found = graph.open().list_runs(target_branch=target_branch)
     runs = [run for run in found if status in (None, run.status)]
     if as_json:
         print_json({"runs": [run.to_json() for run in runs]})
@@ -83,65 +82,61 @@ def list_runs(
 
 
 @app.command()
-def show(
-    run_id: IdArgument,
-    uri: UriArgument = None,
-    uri_option: UriOption = None,
-    as_json: JsonOption = False,
-) -> None:
+@on_graph
+def show(graph: GivenGraph, run_id: IdArgument, as_json: JsonOption = False) -> None:
     """Show one run."""
-    _print(open_graph(graph_address(uri, uri_option)).get_run(run_id), as_json=as_json)
+    _print(graph.open().get_run(run_id), as_json=as_json)
 
 
 @app.command()
+@on_graph
 def publish(
+    graph: GivenGraph,
     run_id: IdArgument,
-    uri: UriArgument = None,
-    uri_option: UriOption = None,
     strategy: StrategyOption = "row",
     ours: OursOption = False,
     theirs: TheirsOption = False,
     resolve: ResolveOption = None,
     conflicts: ConflictsOption = None,
     dry_run: DryRunOption = False,
-    actor: ActorOption = None,
+    quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Merge a run's work into its target. Repeating it is harmless."""
-    address = graph_address(uri, uri_option)
     choice = merge_choice(strategy, resolve, is_ours=ours, is_theirs=theirs)
-    graph = open_graph(address)
+    opened = graph.open()
+    doing = busy(f"publishing {run_id}", is_quiet=quiet)
     if dry_run:
-        result = graph.preview_run(run_id, **choice.options())
+        with doing:
+            result = opened.preview_run(run_id, **choice.options())
         headline = f"published {run_id} to {result.target}"
-        print_merge(result, headline, conflicts, actor=actor, as_json=as_json)
+        print_merge(result, headline, conflicts, actor=graph.actor, as_json=as_json)
         return
-    witness = Witness(graph, graph.get_run(run_id).target_branch)
-    with interruptible(lambda: witness.outcome("published")), reported_conflicts(conflicts):
-        run = graph.publish_run(run_id, actor=actor, **choice.options())
+    witness = Witness(opened, opened.get_run(run_id).target_branch)
+    with interruptible(lambda: witness.outcome("published")), reported_conflicts(conflicts), doing:
+        run = opened.publish_run(run_id, actor=graph.actor, **choice.options())
     _print(run, as_json=as_json)
 
 
 @app.command()
+@on_graph
 def abort(
+    graph: GivenGraph,
     run_id: IdArgument,
-    uri: UriArgument = None,
-    uri_option: UriOption = None,
+    yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Give a run up; its branch goes."""
-    _print(open_graph(graph_address(uri, uri_option)).abort_run(run_id), as_json=as_json)
+    opened = graph.open()
+    confirm(f"give up run {run_id} and what it has written?", is_agreed=yes)
+    _print(opened.abort_run(run_id), as_json=as_json)
 
 
 @app.command()
-def fail(
-    run_id: IdArgument,
-    uri: UriArgument = None,
-    uri_option: UriOption = None,
-    as_json: JsonOption = False,
-) -> None:
+@on_graph
+def fail(graph: GivenGraph, run_id: IdArgument, as_json: JsonOption = False) -> None:
     """Record that a run's work has failed; its branch goes."""
-    _print(open_graph(graph_address(uri, uri_option)).fail_run(run_id), as_json=as_json)
+    _print(graph.open().fail_run(run_id), as_json=as_json)
 
 
 def _print(run: RunRecord, *, as_json: bool) -> None:

@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from omnigraph_core.cli.commands.pictures import schema_diagram
+from omnigraph_core.cli.confirm import YesOption, can_ask, confirm
 from omnigraph_core.cli.files import read_text
 from omnigraph_core.cli.interrupt import Witness, interruptible
-from omnigraph_core.cli.options import (
-    MAIN,
-    ActorOption,
-    BranchOption,
-    JsonOption,
-)
+from omnigraph_core.cli.options import BranchOption, JsonOption, QuietOption
 from omnigraph_core.cli.output import count, print_json, print_lines
+from omnigraph_core.cli.progress import busy
 from omnigraph_core.cli.query_text import problems_in
 from omnigraph_core.cli.snapshots import (
     AtOption,
@@ -25,13 +23,14 @@ from omnigraph_core.cli.snapshots import (
     which_snapshot,
 )
 from omnigraph_core.cli.snapshots import BranchOption as ReadBranchOption
-from omnigraph_core.cli.target import UriArgument, UriOption, graph_address, open_graph
+from omnigraph_core.cli.target import GivenGraph, on_graph
 from omnigraph_core.schema.migrate import TypeKind
 from omnigraph_core.schema.migrate.steps import DropProperty, DropType
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from omnigraph_core.engine.omnigraph import Omnigraph
     from omnigraph_core.evolve.report import PurgeReport, SchemaApplyResult, StepReport
     from omnigraph_core.schema.migrate import Step
 
@@ -41,7 +40,10 @@ SchemaOption = Annotated[
     Path, typer.Option("--schema", metavar="FILE", help="The whole new schema (.pg).")
 ]
 PlanBranchOption = Annotated[
-    str, typer.Option("--branch", metavar="NAME", help="Branch whose schema would change.")
+    str | None,
+    typer.Option(
+        "--branch", metavar="NAME", help="Branch whose schema would change.  [default: main]"
+    ),
 ]
 LossOption = Annotated[
     bool,
@@ -56,11 +58,11 @@ DryRunOption = Annotated[
 
 
 @app.command()
+@on_graph
 def plan(
+    graph: GivenGraph,
     schema: SchemaOption,
-    uri: UriArgument = None,
-    uri_option: UriOption = None,
-    branch: PlanBranchOption = MAIN,
+    branch: PlanBranchOption = None,
     allow_data_loss: LossOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -68,50 +70,67 @@ def plan(
 
     Exits 0 also when a step cannot be carried out.
     """
-    address = graph_address(uri, uri_option)
     text = read_text(schema, what="schema file")
-    graph = open_graph(address)
+    on = graph.branch(branch)
+    opened = graph.open()
     with problems_in(str(schema)):
-        report = graph.schema_plan(text, branch=branch, allow_data_loss=allow_data_loss)
+        report = opened.schema_plan(text, branch=on, allow_data_loss=allow_data_loss)
     if as_json:
-        print_json({"uri": address, **report.to_json()})
+        print_json({"uri": graph.address, **report.to_json()})
         return
     supported = "yes" if report.supported else "no"
-    head = [f"schema plan for {address} branch {branch}", f"supported: {supported}"]
+    head = [f"schema plan for {graph.address} branch {on}", f"supported: {supported}"]
     print_lines([*head, *_step_lines(report.steps)])
 
 
 @app.command()
+@on_graph
 def apply(
+    graph: GivenGraph,
     schema: SchemaOption,
-    uri: UriArgument = None,
-    uri_option: UriOption = None,
-    branch: BranchOption = MAIN,
+    branch: BranchOption = None,
     allow_data_loss: LossOption = False,
     dry_run: DryRunOption = False,
-    actor: ActorOption = None,
+    yes: YesOption = False,
+    quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Bring a schema into force: everything with one commit, or nothing."""
-    address = graph_address(uri, uri_option)
     text = read_text(schema, what="schema file")
-    graph = open_graph(address)
-    witness = Witness(graph, branch)
-    with interruptible(lambda: witness.outcome("changed")), problems_in(str(schema)):
-        result = graph.schema_apply(
-            text, branch=branch, allow_data_loss=allow_data_loss, dry_run=dry_run, actor=actor
-        )
+    on = graph.branch(branch)
+    opened = graph.open()
+    with problems_in(str(schema)):
+        if allow_data_loss and not dry_run and not yes:
+            _ask_for_losses(opened, text, on)
+        witness = Witness(opened, on)
+        doing = busy(f"applying the schema to {on}", is_quiet=quiet)
+        with interruptible(lambda: witness.outcome("changed")), doing:
+            result = opened.schema_apply(
+                text, branch=on, allow_data_loss=allow_data_loss, dry_run=dry_run, actor=graph.actor
+            )
     if as_json:
-        print_json({"uri": address, **result.to_json()})
+        print_json({"uri": graph.address, **result.to_json()})
     else:
-        head = f"schema apply for {address} branch {branch}"
+        head = f"schema apply for {graph.address} branch {on}"
         print_lines([head, *_result_lines(result)])
 
 
+def _ask_for_losses(graph: Omnigraph, text: str, branch: str) -> None:
+    """Tell a person what would go for good, and ask."""
+    if not can_ask():
+        return
+    report = graph.schema_plan(text, branch=branch, allow_data_loss=True)
+    lost = _losses([item.step for item in report.steps])
+    for step in lost:
+        typer.echo(f"- {step.describe()}", err=True)
+    if lost:
+        confirm(f"take this away from {branch} for good?", is_agreed=False)
+
+
 @app.command()
+@on_graph
 def show(
-    uri: UriArgument = None,
-    uri_option: UriOption = None,
+    graph: GivenGraph,
     branch: ReadBranchOption = None,
     snapshot: SnapshotOption = None,
     tag: TagOption = None,
@@ -120,9 +139,9 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Print the schema in force, as it was given."""
-    which = which_snapshot(branch, snapshot, tag, version, at)
-    graph = open_graph(graph_address(uri, uri_option))
-    accepted = graph.schema_show(which.target(graph))
+    which = which_snapshot(branch, snapshot, tag, version, at, usual=graph.branch(None))
+    opened = graph.open()
+    accepted = opened.schema_show(which.target(opened))
     if as_json:
         print_json({"schema_source": accepted.source, "schema_hash": accepted.hash})
     else:
@@ -130,6 +149,7 @@ def show(
 
 
 app.command("get", help="Another name for `show`.")(show)
+app.command("diagram")(schema_diagram)
 
 
 def _result_lines(result: SchemaApplyResult) -> Iterator[str]:
@@ -154,8 +174,7 @@ def _step_lines(steps: Sequence[StepReport]) -> Iterator[str]:
 
 def _drop_lines(steps: Sequence[Step]) -> Iterator[str]:
     """A forgotten hint looks like a drop and an addition."""
-    drops = [item for item in steps if isinstance(item, DropType | DropProperty)]
-    lost = [item for item in drops if item.type_kind is not TypeKind.INTERFACE]
+    lost = _losses(steps)
     if lost:
         types = sum(isinstance(item, DropType) for item in lost)
         properties = len(lost) - types
@@ -164,6 +183,12 @@ def _drop_lines(steps: Sequence[Step]) -> Iterator[str]:
             told.append("1 property" if properties == 1 else f"{properties} properties")
         what = "it was" if len(lost) == 1 else "any of them was"
         yield f"{', '.join(told)} dropped; if {what} renamed, write `@rename_from`"
+
+
+def _losses(steps: Sequence[Step]) -> list[DropType | DropProperty]:
+    """Steps after which there is less data."""
+    drops = [item for item in steps if isinstance(item, DropType | DropProperty)]
+    return [item for item in drops if item.type_kind is not TypeKind.INTERFACE]
 
 
 def _purge_lines(purge: PurgeReport) -> Iterator[str]:

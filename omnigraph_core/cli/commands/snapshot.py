@@ -14,7 +14,7 @@ from omnigraph_core.cli.snapshots import (
     VersionOption,
     which_snapshot,
 )
-from omnigraph_core.cli.target import UriArgument, UriOption, graph_address, open_graph
+from omnigraph_core.cli.target import GivenGraph, on_graph
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from omnigraph_core.manifest.snapshot import Snapshot
 
 
+@on_graph
 def snapshot(
-    uri: UriArgument = None,
-    uri_option: UriOption = None,
+    graph: GivenGraph,
     branch: BranchOption = None,
     snapshot: SnapshotOption = None,
     tag: TagOption = None,
@@ -35,10 +35,9 @@ def snapshot(
     as_json: JsonOption = False,
 ) -> None:
     """Show which version of every table is visible, and how many rows it has."""
-    address = graph_address(uri, uri_option)
-    which = which_snapshot(branch, snapshot, tag, version, at)
-    graph = open_graph(address)
-    found = _resolved(graph, which.target(graph))
+    which = which_snapshot(branch, snapshot, tag, version, at, usual=graph.branch(None))
+    opened = graph.open()
+    found = _resolved(opened, which.target(opened))
     if as_json:
         print_json(_document(found))
     else:

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from omnigraph_core.cli.options import MAIN, ActorOption, JsonOption
+from omnigraph_core.cli.confirm import YesOption, confirm
+from omnigraph_core.cli.options import MAIN, JsonOption
 from omnigraph_core.cli.output import print_json, print_lines, with_actor
 from omnigraph_core.cli.snapshots import named_target
-from omnigraph_core.cli.target import UriArgument, UriOption, graph_address, open_graph
+from omnigraph_core.cli.target import GivenGraph, on_graph
 
 if TYPE_CHECKING:
     from omnigraph_core.history.refs import Tag
@@ -24,30 +25,27 @@ AtOption = Annotated[
 
 
 @app.command()
+@on_graph
 def create(
+    graph: GivenGraph,
     name: NameArgument,
-    uri: UriArgument = None,
-    uri_option: UriOption = None,
     at: AtOption = MAIN,
-    actor: ActorOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Name a commit."""
-    address = graph_address(uri, uri_option)
     target = named_target(at)
-    tag = open_graph(address).tag_create(name, target, actor=actor)
+    tag = graph.open().tag_create(name, target, actor=graph.actor)
     if as_json:
-        print_json({"uri": address, **_document(tag)})
+        print_json({"uri": graph.address, **_document(tag)})
     else:
         print_lines([f"created tag {tag.tag} at {tag.commit_id}"])
 
 
 @app.command("list")
-def list_tags(
-    uri: UriArgument = None, uri_option: UriOption = None, as_json: JsonOption = False
-) -> None:
+@on_graph
+def list_tags(graph: GivenGraph, as_json: JsonOption = False) -> None:
     """List all tags by name."""
-    tags = open_graph(graph_address(uri, uri_option)).tag_list()
+    tags = graph.open().tag_list()
     if as_json:
         print_json({"tags": [_document(tag) for tag in tags]})
     else:
@@ -55,17 +53,19 @@ def list_tags(
 
 
 @app.command()
+@on_graph
 def delete(
+    graph: GivenGraph,
     name: NameArgument,
-    uri: UriArgument = None,
-    uri_option: UriOption = None,
+    yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Remove a tag; the commit stays until cleanup takes it."""
-    address = graph_address(uri, uri_option)
-    open_graph(address).tag_delete(name)
+    opened = graph.open()
+    confirm(f"delete tag {name} of {graph.address}?", is_agreed=yes)
+    opened.tag_delete(name)
     if as_json:
-        print_json({"uri": address, "name": name})
+        print_json({"uri": graph.address, "name": name})
     else:
         print_lines([f"deleted tag {name}"])
 

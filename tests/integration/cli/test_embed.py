@@ -142,7 +142,7 @@ def test_malformed_lines_are_all_told(seeds: Path) -> None:
         ([], 2, "URI must be provided"),
         (["--input", "seed.jsonl", "--output", "o"], 2, "--input, --output and --spec"),
         (["--seed", "seed.yaml", "--spec", "spec.json"], 2, "--seed excludes"),
-        (["stock", "--seed", "seed.yaml"], 2, "the URI cannot be used with files"),
+        (["stock", "--seed", "seed.yaml"], 2, "a URI cannot be used with files"),
         (["stock", "--clean"], 2, "--clean cannot be used with a graph"),
         (["stock", "--reembed_all", "--type", "Part"], 2, "--reembed-all, --type cannot be used"),
         ([*FILES, "--status", "--branch", "b"], 2, "--branch, --status cannot be used with files"),

@@ -76,14 +76,14 @@ def test_a_snapshot_may_be_named(call: Call, stock: Omnigraph) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "text"),
     [
-        (["--query", "held.gq"], 2, "give a graph"),
-        (["stock", "--query", "held.gq", "--schema", "stock.pg"], 2, "a URI cannot go with"),
+        (["--query", "held.gq"], 2, "URI must be provided"),
+        (["stock", "--query", "held.gq", "--schema", "stock.pg"], 2, "a graph cannot go with"),
         (["--query", "held.gq", "--schema", "stock.pg", "--profile"], 2, "--profile cannot go"),
         (["--query", "held.gq", "--schema", "stock.pg", "--json"], 2, "--json cannot go"),
         (["--query", "held.gq", "--schema", "stock.pg", *CODE], 2, "--params cannot go"),
         (["stock", "--query", "held.gq", *CODE], 2, "--params goes with --profile only"),
         (["stock", "--query", "held.gq", "--timeout", "1"], 2, "--timeout goes with --profile"),
-        (["stock"], 2, "--query-string"),
+        (["stock"], 1, "give exactly one query"),
         (["stock", "--query", "held.gq", "--tag", "a", "--branch", "b"], 2, "exclude each other"),
         (["stock", "--query", "held.gq", "--profile"], 1, "param 'code': missing"),
         (["stock", "-e", HELD.replace("sku", "sko")], 1, "query string:3:15: error T6"),

@@ -65,7 +65,7 @@ def test_documents(call: Call, full: Omnigraph) -> None:
     ("arguments", "code", "text"),
     [
         (["ensure"], 2, "URI must be provided"),
-        (["status", "stock", "--uri", "stock"], 2, "not both"),
+        (["status", "stock", "--uri", "stock"], 2, "exclude each other"),
         (["mend", "stock"], 2, "No such command"),
         (["ensure", "stock", "--branch", "none"], 1, "none"),
         (["status", "stock", "--branch", "none"], 1, "none"),

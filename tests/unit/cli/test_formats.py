@@ -5,16 +5,19 @@ from __future__ import annotations
 import csv
 import io
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 
 from omnigraph_core.cli import formats
-from omnigraph_core.cli.formats import Answer, Form, Layout, display_width, iter_output
+from omnigraph_core.cli.formats import Answer, Layout, display_width, iter_output
 from omnigraph_core.exec.result import QueryResult
 from omnigraph_core.query.descriptor import ResultColumn, ValueKind
 from tests.unit.manifest.samples import image, snapshot
+
+if TYPE_CHECKING:
+    from omnigraph_core.config.model import Form
 
 SNAPSHOT = snapshot(image())
 COMMIT = SNAPSHOT.commit.graph_commit_id
@@ -79,7 +82,6 @@ def test_json() -> None:
     assert json.loads(text) == {
         "query_name": "stock",
         "target": {"branch": "main", "snapshot": None},
-        "commit_id": COMMIT,
         "row_count": 2,
         "columns": list(ROWS),
         "rows": [dict(zip(ROWS, cells, strict=True)) for cells in zip(*ROWS.values(), strict=True)],
@@ -95,7 +97,6 @@ def test_jsonl() -> None:
         "kind": "metadata",
         "query_name": "stock",
         "target": {"branch": None, "snapshot": COMMIT},
-        "commit_id": COMMIT,
         "row_count": 2,
     }
     assert lines[1] == (

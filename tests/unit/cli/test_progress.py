@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import io
+import sys
+import threading
 
 import pytest
 
+from omnigraph_core.cli import progress
 from omnigraph_core.cli.progress import FileCounts, RowCounts, StatusLine
 from omnigraph_core.write.progress import Progress, Step
 
@@ -117,3 +120,47 @@ def test_rows_of_a_file(clock: Clock) -> None:
     assert terminal.getvalue() == (
         "\r\x1b[K64 of 1,500 rows embedded\r\x1b[K1,500 of 1,500 rows embedded\n"
     )
+
+
+def test_a_terminal_is_told_what_it_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(progress, "_PATIENCE", 0.001)
+    with progress.busy("merging a into b", is_quiet=False):
+        while "merging a into b … 0 s" not in terminal.getvalue():
+            pass
+    assert terminal.getvalue().endswith("\r\x1b[K")
+
+
+def test_nobody_waits_for_what_is_quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with progress.busy("merging", is_quiet=False):
+        pass
+    assert terminal.getvalue() == ""
+
+
+@pytest.mark.parametrize("stream", [io.StringIO(), None, Terminal()])
+def test_who_is_not_told(stream: io.StringIO | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(progress, "_PATIENCE", 0)
+    threads = threading.active_count()
+    with progress.busy("merging", is_quiet=isinstance(stream, Terminal)):
+        assert threading.active_count() == threads
+    assert stream is None or stream.getvalue() == ""
+
+
+def test_a_failure_clears_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(progress, "_PATIENCE", 0.001)
+
+    def fail() -> None:
+        with progress.busy("merging", is_quiet=False):
+            while not terminal.getvalue():
+                pass
+            raise ValueError("stop")
+
+    with pytest.raises(ValueError, match="stop"):
+        fail()
+    assert terminal.getvalue().endswith("\r\x1b[K")

@@ -72,7 +72,13 @@ def test_ids_that_are_not_in_memory_are_looked_up_in_their_index() -> None:
     match = '$p: Part {name: "a"}'
     assert report(match, indexed=indexed).steps[0].indexes == ()
     (index,) = report(match, indexed=indexed, large=frozenset({"id"})).steps[0].indexes
-    assert index.to_json() == {"column": "id", "kind": "BTREE", "coverage": 1.0}
+    assert index.to_json() == {
+        "column": "id",
+        "kind": "BTREE",
+        "coverage": 1.0,
+        "covered_rows": 1_000,
+        "rows": 1_000,
+    }
 
 
 RANKED = "{ $p.name } order { nearest($p.shape, $v) } limit 3"

@@ -1,0 +1,1 @@
+"""A graph behind a server, with the methods of a graph at hand."""

@@ -1,0 +1,1 @@
+"""Documents a server answers with, as the values that the engine returns."""

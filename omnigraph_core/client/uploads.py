@@ -1,0 +1,181 @@
+"""Data on its way to a server: sources come in, the body of a request goes out in portions.
+
+Records without a name are sent as they are; files go as parts of one body, under names that tell
+what is in them. A body can be made again for another try. Compressed text stays compressed.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import IO, TYPE_CHECKING, Any, Final, cast
+
+import pyarrow as pa
+
+from omnigraph_core.ids import new_ulid
+from omnigraph_core.write.sources import Format, Spool
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from omnigraph_core.write.sources import Source
+
+AS_JOB: Final = 8 * 2**20
+"""Bytes from which on data is loaded as a job."""
+_PORTION: Final = 2**18
+_FOLDERS: Final = {"node": "nodes/", "edge": "edges/"}
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """What is sent: where to, with which parameters, and which body."""
+
+    path: str
+    parameters: dict[str, object]
+    headers: dict[str, str]
+    size: int
+    """Bytes of the data, about."""
+    names: dict[str, str]
+    """What the server calls a file, and what the caller does, where these differ."""
+    _sources: tuple[Source, ...]
+    _parts: tuple[str, ...]
+    _boundary: str
+
+    @property
+    def _named(self) -> re.Pattern[str]:
+        """Any of the names, where it is not part of another one."""
+        either = "|".join(map(re.escape, self.names)) or r"(?!)"
+        return re.compile(rf"(?<![\w./-])(?:{either})(?![\w.-])")
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it may take too long for one request."""
+        return self.size > AS_JOB or len(self._sources) > 1
+
+    def content(self) -> Iterator[bytes]:
+        """The body, in portions."""
+        if not self._parts:
+            yield from _portions(self._sources[0])
+            return
+        for source, part in zip(self._sources, self._parts, strict=True):
+            head = f'Content-Disposition: form-data; name="file"; filename="{_quoted(part)}"'
+            yield f"--{self._boundary}\r\n{head}\r\n\r\n".encode()
+            yield from _portions(source)
+            yield b"\r\n"
+        yield f"--{self._boundary}--\r\n".encode()
+
+    def check_rejects(self, path: Path) -> None:
+        """
+        Raises:
+            ConfigError: the file for rejected records is an input.
+        """
+        from omnigraph_core.write.rejects import check_rejects  # loads the storage
+
+        check_rejects(path, self._sources)
+
+    def renamed(self, value: Any) -> Any:
+        """A document in which files are called as the caller calls them."""
+        if isinstance(value, str):
+            return self._named.sub(lambda found: self.names[found[0]], value)
+        if isinstance(value, dict):
+            return {key: self.renamed(item) for key, item in value.items()}
+        return [self.renamed(item) for item in value] if isinstance(value, list) else value
+
+
+def plan_upload(sources: tuple[Source, ...]) -> Upload:
+    """How to send sources."""
+    size = sum(_size(source) for source in sources)
+    only = sources[0] if len(sources) == 1 else None
+    if only is not None and only.format is Format.JSONL and only.name is None:
+        headers = {"Content-Type": "application/x-ndjson"}
+        return Upload("/load/ndjson", {}, headers, size, {}, sources, (), "")
+    boundary = f"omnigraph-{new_ulid()}"
+    headers = {"Content-Type": f"multipart/form-data; boundary={boundary}"}
+    shared = _shared(sources)
+    parts = tuple(
+        _own_name(source, number) if shared else _telling_name(source, number)
+        for number, source in enumerate(sources, 1)
+    )
+    names = _called(sources, parts)
+    return Upload("/load/files", shared, headers, size, names, sources, parts, boundary)
+
+
+def _shared(sources: Sequence[Source]) -> dict[str, object]:
+    """The format and type of all sources, if they have the same."""
+    kinds = {(source.format, source.type_name) for source in sources}
+    if len(kinds) > 1:
+        return {}
+    ((format, type_name),) = kinds
+    return {"format": str(format), "type": type_name}
+
+
+def _own_name(source: Source, number: int) -> str:
+    return f"input {number}" if source.name is None else PurePath(source.name).name
+
+
+def _telling_name(source: Source, number: int) -> str:
+    """A name by which format and type of a file are known among others."""
+    if source.type_name is None:
+        stem = PurePath(source.name or f"input-{number}").name.partition(".")[0]
+        return f"{stem}.{source.format}"
+    kind, _, bare = source.type_name.rpartition(":")
+    return f"{_FOLDERS.get(kind, '')}{bare}.{source.format}"
+
+
+def _called(sources: Sequence[Source], parts: Sequence[str]) -> dict[str, str]:
+    names = {}
+    for source, part in zip(sources, parts, strict=True):
+        shown = PurePath(part).name
+        if source.name is not None and shown != source.name:
+            names[shown] = source.name
+    return names
+
+
+def _quoted(name: str) -> str:
+    """
+    >>> _quoted('a "b".jsonl')
+    'a %22b%22.jsonl'
+    """
+    return name.replace('"', "%22").replace("\r", "%0D").replace("\n", "%0A").replace("\\", "/")
+
+
+def _portions(source: Source) -> Iterator[bytes]:
+    if isinstance(source.data, pa.Table):
+        yield from _arrow(source.data)
+        return
+    with _opened(source) as file:
+        while data := file.read(_PORTION):
+            yield data
+
+
+def _opened(source: Source) -> IO[bytes]:
+    if isinstance(source.data, Path):
+        return source.data.open("rb")  # as it lies there: the server unpacks it
+    return source.open()
+
+
+def _arrow(table: pa.Table) -> Iterator[bytes]:
+    """A table as a stream, batch by batch."""
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        for batch in table.to_batches():
+            stream.write_batch(batch)
+            yield sink.getvalue()
+            sink.seek(0)
+            sink.truncate()
+    yield sink.getvalue()
+
+
+def _size(source: Source) -> int:
+    data = source.data
+    if isinstance(data, pa.Table):
+        return int(data.nbytes)
+    if isinstance(data, bytes):
+        return len(data)
+    if isinstance(data, Path):
+        return data.stat().st_size
+    stream = data.file if isinstance(data, Spool) else data
+    return cast("int", stream.seek(0, os.SEEK_END)) - source.start

@@ -1,0 +1,336 @@
+"""Long work beside the request that asked for it: `Prefer: respond-async` makes an operation a job.
+
+A job is a run of the registry: its id is the id of the run, which tells how it ended even when the
+spool is gone. Work that writes rows goes to the branch of the run and is published from there;
+maintenance works on its branch and the run only records it. A job ends once, in one state.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from omnigraph_core.clock import now_us
+from omnigraph_core.engine.omnigraph import Omnigraph
+from omnigraph_core.errors import ConflictError, OmnigraphError, StorageError
+from omnigraph_core.errors.wire import error_document
+from omnigraph_core.ids import new_ulid
+from omnigraph_core.manifest.image import MAIN
+from omnigraph_core.server.answers import answer
+from omnigraph_core.server.idempotency import key_of
+from omnigraph_core.server.job_records import JobRecord, JobStatus, JobStore, job_of_run
+from omnigraph_core.server.job_work import RunningJob
+from omnigraph_core.server.settings import SHUTDOWN_TIMEOUT
+from omnigraph_core.server.spool import digest_of, spool_of
+from omnigraph_core.server.threads import writing
+from omnigraph_core.settings import SERVER_JOBS
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from fastapi import FastAPI
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from omnigraph_core.history.runs import RunRecord
+    from omnigraph_core.server.graphs import Served
+    from omnigraph_core.server.spool import Spool
+    from omnigraph_core.write.progress import Listener, Progress
+
+Check: TypeAlias = "Callable[[], None]"
+Call: TypeAlias = "Callable[[Listener, Check], object]"
+
+_PATIENCE: Final = 5.0
+"""Seconds a request to cancel waits for the job to end."""
+_GLANCE: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What is to be done as a job.
+
+    `work` is told the run and where to report; with `is_staged` it writes to the branch of the run
+    and publishes it itself.
+    """
+
+    operation: str
+    work: Callable[[RunRecord, Omnigraph, RunningJob], object]
+    branch: str | None = None
+    digest: str | None = None
+    is_staged: bool = False
+    is_stoppable: bool = False
+    held: ExitStack = field(default_factory=ExitStack)
+    """Given back when the job has ended."""
+    size: int | None = None
+    """Bytes of what was sent."""
+    target: str | None = None
+    """The branch the run is registered for, if it is not that one."""
+    describe: Callable[[OmnigraphError], dict[str, Any]] = error_document
+
+
+async def maybe(
+    request: Request,
+    graph: Served,
+    *,
+    operation: str,
+    call: Call,
+    branch: str | None = None,
+    demand: Callable[[], object] | None = None,
+) -> Response:
+    """The answer of a call, or with `Prefer: respond-async` a job that does it.
+
+    Args:
+        call: does the work and returns the document of the answer. It is told where to report
+            progress, and what to ask whether to go on.
+        branch: the one that the work is about.
+        demand: raises if the actor may not; asked before a job begins.
+    """
+    if not is_wanted(request):
+        return answer(await writing(lambda: call(_unheard, _unasked)))
+    if demand is not None:
+        demand()
+    order = Order(
+        operation, lambda _run, _books, job: call(job.hear, job.check), branch, _digest(request)
+    )
+    return await begin(request, graph, order)
+
+
+def is_wanted(request: Request) -> bool:
+    """Whether a request asks for a job."""
+    preferences = ",".join(request.headers.getlist("prefer")).split(",")
+    return any(item.strip().lower() == "respond-async" for item in preferences)
+
+
+def _unheard(_: Progress) -> None: ...
+
+
+def _unasked() -> None: ...
+
+
+def _digest(request: Request) -> str:
+    body = getattr(request, "_body", b"")
+    return digest_of(request.url.path, request.url.query, body.hex())
+
+
+async def begin(request: Request, graph: Served, order: Order) -> Response:
+    """202 and the job; under a key that has begun one, that job.
+
+    Raises:
+        BranchNotFound: no such branch.
+        ConflictError: the key stands for another request.
+    """
+    key = key_of(request)
+    jobs = jobs_of(request)
+    try:
+        record = await writing(lambda: jobs.begin(graph, order, key))
+    except BaseException:
+        order.held.close()  # there is no job that would
+        raise
+    where = f"{_prefix(request)}/jobs/{record.job_id}"
+    headers = {"Location": where, "Preference-Applied": "respond-async"}
+    return answer(record.to_json(), status=202, headers=headers)
+
+
+def _prefix(request: Request) -> str:
+    graph_id = request.scope.get("state", {}).get("graph_id")
+    return "" if graph_id is None else f"/graphs/{graph_id}"
+
+
+@asynccontextmanager
+async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    """What runs when the server is told to stop gets the time that requests get, too."""
+    yield
+    found: Jobs | None = getattr(app.state, "jobs", None)
+    if found is not None:
+        await asyncio.to_thread(found.close, SHUTDOWN_TIMEOUT.read())
+
+
+def jobs_of(request: Request) -> Jobs:
+    """The jobs of the server that answers a request."""
+    state = request.app.state
+    if not hasattr(state, "jobs"):
+        state.jobs = Jobs(spool_of(request))
+    found: Jobs = state.jobs
+    return found
+
+
+class Jobs:
+    """The jobs of one process, and those of others as far as they are told."""
+
+    def __init__(self, spool: Spool) -> None:
+        self._spool = spool
+        self._slots = threading.Semaphore(SERVER_JOBS.read())
+        self._lock = threading.Lock()
+        self._running: dict[str, RunningJob] = {}
+        self._books: dict[str, Omnigraph] = {}
+        self._is_closed = False
+
+    def begin(self, graph: Served, order: Order, key: str | None) -> JobRecord:
+        """Register a run and start to work; returns at once.
+
+        Raises:
+            BranchNotFound: no such branch.
+            ConflictError: the key stands for another request.
+            StorageError: the server is about to stop.
+        """
+        if self._is_closed:
+            raise StorageError("the server is about to stop and begins no jobs", retryable=True)
+        actor = graph.graph.actor
+        books, store = self._books_of(graph), self._store(graph)
+        named = new_ulid() if key is None else digest_of(actor or "", key)
+        run = books.begin_run(
+            order.target or order.branch or MAIN,
+            operation_hash=f"{order.operation}:{named}",
+            actor=actor,
+        )
+        claim = store.try_claim(run.run_id)
+        known = store.read(run.run_id)
+        if known is not None or claim is None:
+            if claim is not None:
+                claim.release()
+            order.held.close()
+            return _same(known or job_of_run(run), order, key)
+        record = _first(run, order, actor)
+        store.write(record)
+        job = RunningJob(
+            record,
+            store,
+            claim,
+            books,
+            order.held,
+            describe=order.describe,
+            is_staged=order.is_staged,
+        )
+        self._start(job, run, order)
+        return record
+
+    def _start(self, job: RunningJob, run: RunRecord, order: Order) -> None:
+        with self._lock:
+            self._running[run.run_id] = job
+
+        def work() -> None:
+            try:
+                job.do(self._slots, lambda: order.work(run, job.books, job))
+            finally:
+                with self._lock:
+                    self._running.pop(run.run_id, None)
+
+        # Not to be waited for when the process ends: `close` has waited as long as it may.
+        threading.Thread(target=work, name=f"job-{run.run_id}", daemon=True).start()
+
+    def get(self, graph: Served, job_id: str) -> JobRecord:
+        """
+        Raises:
+            NotFoundError: neither a job nor a run has that id.
+        """
+        store = self._store(graph)
+        record = store.read(job_id)
+        if record is None:
+            return job_of_run(self._books_of(graph).get_run(job_id))
+        return self._settled(graph, store, record)
+
+    def list(self, graph: Served) -> tuple[JobRecord, ...]:
+        """Those of the last day, newest first."""
+        store = self._store(graph)
+        return tuple(self._settled(graph, store, record) for record in store.list())
+
+    def cancel(self, graph: Served, job_id: str) -> JobRecord:
+        """Stop a job, and wait a moment for that. It may still be running when this returns.
+
+        Raises:
+            NotFoundError: no job has that id.
+            ConflictError: it has ended, or cannot be stopped any more.
+        """
+        record = self.get(graph, job_id)
+        store = self._store(graph)
+        if record.status is not JobStatus.RUNNING:
+            raise ConflictError(f"the job {job_id} cannot be cancelled: it is {record.status}")
+        if record.has_begun and not record.is_stoppable:
+            raise _unstoppable(record)
+        store.ask_to_stop(job_id)
+        waited = time.monotonic() + _PATIENCE
+        while record.status is JobStatus.RUNNING and time.monotonic() < waited:
+            time.sleep(_GLANCE)
+            record = self.get(graph, job_id)
+        if record.status is JobStatus.RUNNING and not record.is_stoppable:
+            store.take_back(job_id)  # it began in the very moment
+            raise _unstoppable(record)
+        return record
+
+    def close(self, timeout: float) -> None:
+        """Begin no more, wait for those that run, and fail those that take longer."""
+        self._is_closed = True
+        deadline = time.monotonic() + timeout
+        while self._running and time.monotonic() < deadline:
+            time.sleep(_GLANCE)
+        with self._lock:
+            left = tuple(self._running.values())
+        for job in left:
+            job.give_up("the server was stopped before it had ended")
+        for books in self._books.values():
+            books.close()
+
+    def _settled(self, graph: Served, store: JobStore, record: JobRecord) -> JobRecord:
+        """The job; one whose process is gone has failed."""
+        if record.status is not JobStatus.RUNNING:
+            return record
+        if (here := self._running.get(record.job_id)) is not None:
+            return here.record
+        claim = store.try_claim(record.job_id)
+        if claim is None:
+            return record  # another process works on it
+        newest = store.read(record.job_id) or record
+        if newest.status is not JobStatus.RUNNING:
+            claim.release()
+            return newest
+        left = RunningJob(newest, store, claim, self._books_of(graph), ExitStack())
+        left.give_up("the process of the server that worked on it has ended")
+        return left.record
+
+    def _store(self, graph: Served) -> JobStore:
+        return JobStore(self._spool, graph.graph.uri)
+
+    def _books_of(self, graph: Served) -> Omnigraph:
+        """A handle that keeps the records of runs: what is recorded is not the actor's doing."""
+        uri = graph.graph.uri
+        with self._lock:
+            if uri not in self._books:
+                self._books[uri] = Omnigraph.open(uri)
+            return self._books[uri]
+
+
+def _first(run: RunRecord, order: Order, actor: str | None) -> JobRecord:
+    now = now_us()
+    return JobRecord(
+        job_id=run.run_id,
+        operation=order.operation,
+        status=JobStatus.RUNNING,
+        branch=order.branch,
+        actor_id=actor,
+        created_at=now,
+        updated_at=now,
+        progress={} if order.size is None else {"bytes": order.size},
+        digest=order.digest,
+        is_stoppable=order.is_stoppable,
+    )
+
+
+def _same(known: JobRecord, order: Order, key: str | None) -> JobRecord:
+    if known.digest is not None and known.digest != order.digest:
+        raise ConflictError(
+            f"the idempotency key `{key}` was used for another request",
+            hint="choose a new key for a new request",
+        )
+    return known
+
+
+def _unstoppable(record: JobRecord) -> ConflictError:
+    return ConflictError(
+        f"the job {record.job_id} cannot be cancelled: `{record.operation}` has begun and is "
+        "finished or undone as a whole",
+        hint="wait for it to end; what it did can be taken back then",
+    )

@@ -1,0 +1,1 @@
+"""What every request passes on its way: plain ASGI, from the outside in."""

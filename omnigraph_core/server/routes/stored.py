@@ -1,0 +1,130 @@
+"""Stored queries: which there are, and running one by its name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+from fastapi import APIRouter, Header, Request, Response
+
+from omnigraph_core.engine.rights import Rights
+from omnigraph_core.errors import ConfigError, NotFoundError
+from omnigraph_core.manifest.image import MAIN
+from omnigraph_core.policy.model import Action
+from omnigraph_core.server.access import Graph, if_commit
+from omnigraph_core.server.answers import ARROW, answer
+from omnigraph_core.server.errors import errors
+from omnigraph_core.server.idempotency import key_of
+from omnigraph_core.server.reads import Asked, respond
+from omnigraph_core.server.stored_queries import stored_queries_of
+from omnigraph_core.server.targets import which
+from omnigraph_core.server.threads import writing
+from omnigraph_core.server.wire import ChangeOutput, ReadOutput
+from omnigraph_core.server.wire_upkeep import InvokeRequest, StoredQueryListOutput
+
+if TYPE_CHECKING:
+    from omnigraph_core.server.graphs import Served
+    from omnigraph_core.server.stored_queries import StoredQuery
+
+router = APIRouter(tags=["queries"])
+
+_TEXT: Final = {"schema": {"type": "string"}}
+_BINARY: Final = {"schema": {"type": "string", "format": "binary"}}
+_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
+    200: {
+        "model": ReadOutput | ChangeOutput,
+        "content": {"application/x-ndjson": _TEXT, ARROW: _BINARY},
+    },
+    **errors(409, 412),
+}
+
+
+@router.get(
+    "/queries",
+    operation_id="listQueries",
+    summary="Stored queries by name",
+    responses={200: {"model": StoredQueryListOutput}},
+)
+async def list_queries(request: Request, graph: Graph) -> Response:
+    rights = Rights(graph.judge, graph.graph.actor)
+    is_allowed = rights.allows(Action.INVOKE_QUERY)
+    queries = stored_queries_of(request).all() if is_allowed else ()
+    return answer({"queries": [query.to_json() for query in queries]})
+
+
+@router.post(
+    "/queries/{name}",
+    operation_id="invokeQuery",
+    summary="Run a stored query",
+    responses=_RESPONSES,
+)
+async def invoke_query(
+    request: Request, graph: Graph, name: str, body: InvokeRequest | None = None
+) -> Response:
+    return await _invoke(request, graph, name, body or InvokeRequest())
+
+
+@router.post(
+    "/queries/{name}/if-graph-commit",
+    operation_id="invokeQueryIfGraphCommit",
+    summary="Run a stored mutation if a commit is the head of the branch",
+    responses=_RESPONSES,
+)
+async def invoke_query_if(
+    request: Request,
+    graph: Graph,
+    name: str,
+    omnigraph_if_graph_commit: Annotated[str, Header(min_length=1)],
+    body: InvokeRequest | None = None,
+) -> Response:
+    given = body or InvokeRequest()
+    return await _invoke(request, graph, name, given, is_conditional=True)
+
+
+async def _invoke(
+    request: Request, graph: Served, name: str, body: InvokeRequest, *, is_conditional: bool = False
+) -> Response:
+    stored = _find(request, graph, name, body)
+    expected = body.expect_mutation
+    if expected is not None and expected is not stored.is_mutation:
+        does = "changes" if stored.is_mutation else "does not change"
+        raise ConfigError(f"query `{name}` {does} the graph, which is not what is expected")
+    if stored.is_mutation:
+        return await _mutate(request, graph, stored, body)
+    if is_conditional:
+        raise ConfigError(f"query `{name}` only reads: no head can be demanded for it")
+    place = which(body.branch, body.snapshot)
+    return await respond(request, graph, Asked(place, stored.text, stored.name, body.params))
+
+
+def _find(request: Request, graph: Served, name: str, body: InvokeRequest) -> StoredQuery:
+    """The query; to those who may not run it there is none.
+
+    Raises:
+        NotFoundError: there is none of that name.
+    """
+    branch = MAIN if body.branch is None else body.branch
+    rights = Rights(graph.judge, graph.graph.actor)
+    stored = stored_queries_of(request).get(name)
+    if stored is None or not rights.allows(Action.INVOKE_QUERY, branch=branch):
+        raise NotFoundError(f"no stored query `{name}`")
+    return stored
+
+
+async def _mutate(
+    request: Request, graph: Served, stored: StoredQuery, body: InvokeRequest
+) -> Response:
+    if body.snapshot is not None:
+        raise ConfigError(f"query `{stored.name}` changes the graph: name a branch, no snapshot")
+    head, key = if_commit(request), key_of(request)
+    result = await writing(
+        lambda: graph.graph.mutate(
+            stored.text,
+            body.params,
+            name=stored.name,
+            branch=MAIN if body.branch is None else body.branch,
+            if_commit=head,
+            idempotency_key=key,
+        )
+    )
+    commit = None if result.commit is None else result.commit.to_json()
+    return answer({**result.to_json(), "commit": commit, "is_repeat": result.is_repeat})

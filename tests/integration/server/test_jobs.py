@@ -1,0 +1,314 @@
+"""Jobs: long work beside the request for it, seen by every worker, ended once."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from omnigraph_core.engine.omnigraph import Omnigraph
+from tests.support.served import (
+    SCHEMA,
+    document,
+    ended,
+    lines,
+    new_stock,
+    part,
+    stock_server,
+)
+from tests.support.server import server_process, tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.support.server import Client
+
+ASYNC = {"Prefer": "respond-async"}
+POLICY = """
+version: 1
+groups:
+  loaders: [ada, ben]
+  keepers: [kim]
+protected_branches: [main]
+rules:
+  - id: load
+    allow: { actors: { group: loaders }, actions: [read, change], branch_scope: any }
+  - id: keep
+    allow: { actors: { group: keepers }, actions: [admin] }
+  - id: look
+    allow: { actors: { group: keepers }, actions: [read], branch_scope: any }
+"""
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("jobs")
+
+
+@pytest.fixture(scope="module")
+def stock(root: Path) -> Omnigraph:
+    return new_stock(root)
+
+
+@pytest.fixture(scope="module")
+def client(root: Path, stock: Omnigraph) -> Iterator[Client]:
+    with stock_server(root) as client:
+        yield client
+
+
+def begin(client: Client, path: str, body: object = None) -> Any:
+    return document(client.post(path, body, headers=ASYNC), 202)
+
+
+def begin_load(client: Client, data: bytes, **parameters: Any) -> Any:
+    response = client.request(
+        "POST", "/load/ndjson", content=data, params=parameters, headers=ASYNC
+    )
+    return document(response, 202)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "operation"),
+    [
+        ("/optimize", None, "optimize"),
+        ("/cleanup", {"keep": 3}, "cleanup"),
+        ("/verify", {"deep": True}, "verify"),
+        ("/indexes", {}, "ensure_indexes"),
+        ("/embeddings/backfill", None, "backfill"),
+    ],
+)
+def test_maintenance_as_a_job_answers_the_same(
+    client: Client, stock: Omnigraph, path: str, body: object, operation: str
+) -> None:
+    job = begin(client, path, body)
+    assert (job["operation"], job["status"]) == (operation, "running")
+    done = ended(client, job)
+    assert done["status"] == "done", done
+    assert stock.get_run(job["run_id"]).status == "published"
+    again = document(client.post(path, body))
+    assert done["result"].keys() == again.keys()
+
+
+def test_merges_and_schema_changes_are_jobs_too(client: Client, stock: Omnigraph) -> None:
+    stock.branch_create("merged")
+    stock.load(lines([part("m1")]), branch="merged")
+    done = ended(client, begin(client, "/branches/merge", {"source": "merged"}))
+    assert done["result"]["outcome"] == "fast_forward"
+    wider = SCHEMA.replace("stock: I64?", "stock: I64?\n  weight: F64?")
+    done = ended(client, begin(client, "/schema/apply", {"schema_source": wider}))
+    assert done["result"]["applied"] is True
+
+
+def test_a_job_that_cannot_be_done_has_failed(client: Client, stock: Omnigraph) -> None:
+    done = ended(client, begin(client, "/branches/merge", {"source": "nowhere"}))
+    assert (done["status"], done["error"]["reason"]) == ("failed", "not_found.branch")
+    assert stock.get_run(done["run_id"]).status == "failed"
+
+
+def test_jobs_are_listed_newest_first(client: Client) -> None:
+    first, second = (ended(client, begin(client, "/verify"))["job_id"] for _ in range(2))
+    listed = [job["job_id"] for job in document(client.get("/jobs"))["jobs"]]
+    assert listed.index(second) < listed.index(first)
+    assert len(document(client.get("/jobs", params={"limit": 1}))["jobs"]) == 1
+    failed = document(client.get("/jobs", params={"status": "failed"}))["jobs"]
+    assert {job["status"] for job in failed} <= {"failed"}
+
+
+def test_the_place_of_a_job_is_below_its_graph(client: Client) -> None:
+    response = client.post("/graphs/default/verify", headers=ASYNC)
+    job = document(response, 202)
+    assert response.headers["Location"] == f"/graphs/default/jobs/{job['job_id']}"
+    assert document(client.get(response.headers["Location"]))["job_id"] == job["job_id"]
+
+
+def test_unknown_jobs_are_not_found(client: Client) -> None:
+    for job_id in ("01ARZ3NDEKTSV4RRFFQ69G5FAV", "nothing", "..%2Fkeys"):
+        assert document(client.get(f"/jobs/{job_id}"), 404)["code"] == "not_found"
+        assert document(client.post(f"/jobs/{job_id}/cancel"), 404)["code"] == "not_found"
+
+
+def test_a_run_is_told_as_a_job(client: Client, stock: Omnigraph) -> None:
+    run = stock.begin_run()
+    told = document(client.get(f"/jobs/{run.run_id}"))
+    assert (told["operation"], told["status"]) == ("run", "running")
+    stock.abort_run(run.run_id)
+    assert document(client.get(f"/jobs/{run.run_id}"))["status"] == "cancelled"
+
+
+# Cancelling
+
+
+class Gate:
+    """Holds the progress of loads back until it is opened."""
+
+    def __init__(self) -> None:
+        self.reached = threading.Event()
+        self.open = threading.Event()
+
+
+@pytest.fixture
+def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
+    """Jobs stop at their first report until the test lets them go on."""
+    from omnigraph_core.server.job_work import RunningJob
+
+    gate = Gate()
+    hear = RunningJob.hear
+
+    def held(job: RunningJob, progress: Any) -> None:
+        gate.reached.set()
+        assert gate.open.wait(30)
+        job._reported = 0.0
+        hear(job, progress)
+
+    monkeypatch.setattr(RunningJob, "hear", held)
+    yield gate
+    gate.open.set()
+
+
+def test_a_load_is_cancelled_as_a_whole(client: Client, stock: Omnigraph, gate: Gate) -> None:
+    head = stock.head_commit_id_for_branch()
+    job = begin_load(client, lines(part(f"x{number}") for number in range(10)))
+    assert gate.reached.wait(30)
+    answers: list[Any] = []
+    cancelling = threading.Thread(
+        target=lambda: answers.append(client.post(f"/jobs/{job['job_id']}/cancel"))
+    )
+    cancelling.start()
+    time.sleep(0.1)
+    gate.open.set()
+    cancelling.join()
+    assert document(answers[0])["status"] == "cancelled"
+    assert ended(client, job)["status"] == "cancelled"
+    assert stock.head_commit_id_for_branch() == head
+    assert stock.get_run(job["run_id"]).status == "aborted"
+    again = document(client.post(f"/jobs/{job['job_id']}/cancel"), 409)
+    assert "cancelled" in again["error"]
+
+
+def test_what_has_begun_and_cannot_stop_is_refused(
+    client: Client, stock: Omnigraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    verify = Omnigraph.verify
+
+    def slowly(graph: Omnigraph, *arguments: Any, **options: Any) -> Any:
+        begun.set()
+        assert go_on.wait(30)
+        return verify(graph, *arguments, **options)
+
+    monkeypatch.setattr(Omnigraph, "verify", slowly)
+    job = begin(client, "/verify")
+    assert begun.wait(30)
+    refused = document(client.post(f"/jobs/{job['job_id']}/cancel"), 409)
+    assert "`verify` has begun" in refused["error"]
+    go_on.set()
+    assert ended(client, job)["status"] == "done"
+
+
+def test_what_waits_for_its_turn_can_be_cancelled(
+    root: Path, stock: Omnigraph, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMNIGRAPH_SERVER_JOBS", "1")
+    with stock_server(root) as narrow:
+        first = begin_load(narrow, lines([part("y1")]))
+        assert gate.reached.wait(30)
+        waiting = begin(narrow, "/optimize")
+        cancelled = document(narrow.post(f"/jobs/{waiting['job_id']}/cancel"))
+        assert cancelled["status"] == "cancelled"
+        gate.open.set()
+        assert ended(narrow, first)["status"] == "done"
+
+
+# Ends of the server
+
+
+def test_a_server_that_stops_gives_up_what_takes_too_long(
+    root: Path, stock: Omnigraph, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMNIGRAPH_SHUTDOWN_TIMEOUT", "0.1")
+    with stock_server(root) as stopping:
+        job = begin_load(stopping, lines([part("s1")]))
+        assert gate.reached.wait(30)
+    gate.open.set()
+    assert stock.get_run(job["run_id"]).status == "failed"
+    with stock_server(root) as later:
+        told = document(later.get(f"/jobs/{job['job_id']}"))
+    assert told["status"] == "failed"
+    assert "the server was stopped" in told["error"]["error"]
+
+
+def test_a_job_of_a_killed_server_has_failed(root: Path, stock: Omnigraph) -> None:
+    slow = {
+        "OMNIGRAPH_SERVER_SPOOL": str(root / "spool"),
+        "OMNIGRAPH_FAILPOINTS": "publish.before_image=sleep(60000)",
+    }
+    with server_process(str(root / "stock"), env=slow) as running:
+        with running.client() as client:
+            job = begin_load(client, lines([part("kill1")]))
+            _wait(lambda: document(client.get(f"/jobs/{job['job_id']}"))["progress"].get("read"))
+        assert running.stop(signal.SIGKILL) != 0
+    with stock_server(root) as later:
+        told = document(later.get(f"/jobs/{job['job_id']}"))
+        assert told["status"] == "failed"
+        assert "has ended" in told["error"]["error"]
+        assert told["error"]["retryable"] is True
+    assert stock.get_run(job["run_id"]).status == "failed"
+
+
+def _wait(is_so: Any) -> None:
+    deadline = time.monotonic() + 30
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+# Whose jobs they are
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    root = tmp_path_factory.mktemp("judged")
+    new_stock(root)
+    (root / "policy.yaml").write_text(POLICY)
+    config = root / "omnigraph.yaml"
+    config.write_text(
+        "graphs: { stock: { uri: ./stock } }\nserver: { graph: stock }\n"
+        "policy: { file: ./policy.yaml }\n"
+    )
+    with stock_server(root, config=config, env=tokens(ada="a-1", ben="b-1", kim="k-1")) as client:
+        yield client
+
+
+def test_jobs_belong_to_whoever_began_them(judged: Client) -> None:
+    with judged.acting("a-1") as ada, judged.acting("b-1") as ben, judged.acting("k-1") as kim:
+        job = begin_load(ada, lines([part("own1")]))
+        done = ended(ada, job)
+        assert (done["status"], done["actor_id"]) == ("done", "ada")
+        assert document(ben.get(f"/jobs/{job['job_id']}"), 403)["code"] == "forbidden"
+        assert document(ben.post(f"/jobs/{job['job_id']}/cancel"), 403)["code"] == "forbidden"
+        assert document(ben.get("/jobs"))["jobs"] == []
+        assert [found["job_id"] for found in document(ada.get("/jobs"))["jobs"]] == [job["job_id"]]
+        assert document(kim.get(f"/jobs/{job['job_id']}"))["status"] == "done"
+        assert document(kim.get("/jobs"))["jobs"]
+
+
+def test_a_job_needs_no_more_rights_than_its_operation(judged: Client) -> None:
+    with judged.acting("a-1") as ada, judged.acting("k-1") as kim:
+        assert document(ada.post("/optimize", headers=ASYNC), 403)["code"] == "forbidden"
+        response = kim.request("POST", "/load/ndjson", content=b"", headers=ASYNC)
+        assert document(response, 403)["code"] == "forbidden"
+        assert ended(kim, begin(kim, "/optimize"))["status"] == "done"
+
+
+def test_the_spool_is_private_and_whole(root: Path, client: Client) -> None:
+    begin(client, "/verify")
+    files = [path for path in (root / "spool").rglob("*.json") if not path.name.startswith(".")]
+    assert files
+    for path in files:
+        assert json.loads(path.read_bytes())["job_id"] == path.stem
+    assert (root / "spool").stat().st_mode & 0o077 == 0

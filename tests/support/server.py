@@ -1,0 +1,201 @@
+"""A server to talk to: a real `omnigraph-server` process, or an app on a thread of this one."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import IO, TYPE_CHECKING, Any, Final
+
+import httpx2
+import uvicorn
+
+from omnigraph_core.server.app import create_app
+from omnigraph_core.server.options import ServerOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from fastapi import FastAPI
+
+START_SECONDS: Final = 60
+_LISTENING: Final = re.compile(r"listening on (http://\S+?)[\"\s]")
+
+
+class Client:
+    """Calls a server and gives back what it answered, whatever that is."""
+
+    def __init__(self, url: str, token: str | None = None) -> None:
+        self.url = url
+        self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        self._client = httpx2.Client(base_url=url, headers=self._headers, timeout=60)
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._client.close()
+
+    def request(self, method: str, path: str, **options: Any) -> httpx2.Response:
+        return self._client.request(method, path, **options)
+
+    def get(self, path: str, **options: Any) -> httpx2.Response:
+        return self.request("GET", path, **options)
+
+    def post(self, path: str, document: object = None, **options: Any) -> httpx2.Response:
+        """A document as JSON; without one, an empty body."""
+        given = {} if document is None else {"json": document}
+        return self.request("POST", path, **given, **options)
+
+    def delete(self, path: str, **options: Any) -> httpx2.Response:
+        return self.request("DELETE", path, **options)
+
+    def stream(self, method: str, path: str, **options: Any) -> Any:
+        return self._client.stream(method, path, **options)
+
+    def acting(self, token: str | None) -> Client:
+        """The same server with another token."""
+        return Client(self.url, token)
+
+
+@contextmanager
+def serving(
+    uri: str | None = None,
+    *,
+    token: str | None = None,
+    env: Mapping[str, str] | None = None,
+    **options: Any,
+) -> Iterator[Client]:
+    """An app of this process on a free port, for a block; `env` holds while the app is made."""
+    kept = dict(os.environ)
+    os.environ.update(env or {})
+    try:
+        app = create_app(ServerOptions(uri=uri, **options))
+    finally:
+        os.environ.clear()
+        os.environ.update(kept)
+    with on_thread(app) as url, Client(url, token) as client:
+        yield client
+
+
+@contextmanager
+def on_thread(app: FastAPI) -> Iterator[str]:
+    """The URL of an app that answers while the block runs."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    config = uvicorn.Config(
+        app, log_config=None, access_log=False, ws="none", http="httptools", lifespan="on",
+        timeout_graceful_shutdown=5,
+    )  # fmt: skip
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    thread.start()
+    try:
+        deadline = time.monotonic() + START_SECONDS
+        while not server.started:
+            assert thread.is_alive(), "the app did not start"
+            assert time.monotonic() < deadline, "the app did not start in time"
+            time.sleep(0.01)
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(30)
+        listener.close()
+
+
+@dataclass(slots=True)
+class ServerProcess:
+    """A running `omnigraph-server`."""
+
+    process: subprocess.Popen[bytes]
+    url: str
+    log: list[str] = field(default_factory=list)
+    """Lines of its standard error so far."""
+
+    def client(self, token: str | None = None) -> Client:
+        return Client(self.url, token)
+
+    def stop(self, number: int = signal.SIGTERM, timeout: float = 60) -> int:
+        """Its exit status after a signal."""
+        self.process.send_signal(number)
+        return self.process.wait(timeout)
+
+
+@contextmanager
+def server_process(
+    *arguments: str | Path,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    token: str | None = None,
+) -> Iterator[ServerProcess]:
+    """A real process on a free port, ready to answer; killed at the end of the block if needed."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "omnigraph_core.server", *map(str, arguments)]
+        + ([] if "--bind" in arguments else ["--bind", "127.0.0.1:0"]),
+        env={**os.environ, **(env or {})},
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+    running = ServerProcess(process, "")
+    assert process.stderr is not None
+    reader = threading.Thread(target=_read, args=(process.stderr, running.log), daemon=True)
+    reader.start()
+    try:
+        running.url = _wait(running)
+        yield running
+    finally:
+        process.kill()
+        process.wait()
+        reader.join(10)
+        process.stderr.close()
+
+
+def run_server(
+    *arguments: str | Path, env: Mapping[str, str] | None = None, cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """A server that is expected to end by itself: what it says when it cannot start."""
+    return subprocess.run(
+        [sys.executable, "-m", "omnigraph_core.server", *map(str, arguments)],
+        env={**os.environ, **(env or {})},
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=START_SECONDS,
+        check=False,
+    )
+
+
+def tokens(**by_actor: str) -> dict[str, str]:
+    """The environment of a server whose actors have these tokens."""
+    return {"OMNIGRAPH_SERVER_BEARER_TOKENS_JSON": json.dumps(by_actor)}
+
+
+def _read(stream: IO[bytes], lines: list[str]) -> None:
+    for line in stream:
+        lines.append(line.decode())  # noqa: PERF401 - others look at it meanwhile
+
+
+def _wait(running: ServerProcess) -> str:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline and running.process.poll() is None:
+        url = next((m[1] for line in list(running.log) if (m := _LISTENING.search(line))), None)
+        if url is not None and _is_ready(url):
+            return url
+        time.sleep(0.02)
+    raise AssertionError(f"the server did not start:\n{''.join(running.log)}")
+
+
+def _is_ready(url: str) -> bool:
+    try:
+        return httpx2.get(f"{url}/readyz", timeout=5).status_code == 200
+    except httpx2.TransportError:
+        return False
