@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.merge.data import FULL, QUICK, SMALL
-from benchmarks.merge.reads import Measured, broken_budgets, measure
+from benchmarks.merge.reads import CELLS, Measured, broken_budgets, measure
 from tests.support.s3 import S3Server
 
 
@@ -40,6 +40,9 @@ def show(measured: Measured) -> None:
                 f"{reading.data_bytes / 1024:>9,.1f} {reading.share:>7.2%} "
                 f"{reading.other_bytes / 1024:>9,.1f}"
             )
+    largest = measured[max(measured)]
+    for name, cells in CELLS.items():
+        print(f"{name}: {largest[name].requests:,} requests for {cells:,} values far apart")
 
 
 if __name__ == "__main__":

@@ -25,13 +25,23 @@ if TYPE_CHECKING:
     from tests.support.s3 import S3Server
 
 MERGE: Final = "merge, both sides changed 100 rows"
-DRY_RUN: Final = "the same as a dry run"
+DRY_RUN: Final = "merge of the two, as a dry run"
 DIFF: Final = "diff of the two branches"
+DIFF_IDS: Final = "the same without values"
 FAST_FORWARD: Final = "fast-forward"
 ADOPT: Final = "merge, tables of the other side taken over"
 AFTER_OPTIMIZE: Final = "merge, the target compacted since"
 REVERT: Final = "revert of a commit of 50 rows"
 NEW_ENDS: Final = "merge, 50 edges got other ends"
+
+CELLS: Final = {DIFF: 1_000, DIFF_IDS: 500, REVERT: 200}
+"""Values of rows far apart that have to be read, for there is no telling or writing rows without
+them: in a large graph each is a page of a column for itself, and so a request.
+
+The diff tells 6 columns of 50 people and 4 of 50 edges, as each branch has kept them of those that
+the other has changed. Without values there remain their ids, the ends of edges on one side, and of
+each row a value that tells it from the one with its id. The revert writes 4 columns of 50 edges.
+"""
 
 NO_DATA: Final = frozenset({FAST_FORWARD, ADOPT})
 MOST_SHARE: Final = 0.02
@@ -77,6 +87,10 @@ def _measure_at(server: S3Server, scale: Scale) -> Iterator[tuple[str, Reading]]
         change(graph, "main", scale, side=2)
         yield ADOPT, subject.reading(lambda own: own.branch_merge("devices"))
         yield DIFF, subject.reading(lambda own: own.diff_between("main", "same"))
+        yield (
+            DIFF_IDS,
+            subject.reading(lambda own: own.diff_between("main", "same", has_values=False)),
+        )
         yield DRY_RUN, subject.reading(lambda own: own.branch_merge("same", dry_run=True))
         graph.branch_create("other")
         graph.optimize(branch="main")

@@ -136,7 +136,7 @@ def _declared(text: QueryText, name: str | None) -> dict[str, TypeRef]:
     from omnigraph_core.query.check import select_query  # slow, and for values of an alias only
     from omnigraph_core.query.parse import parse_queries
 
-    with problems_in(text.name):
+    with problems_in(text.name, text.text):
         query = select_query(parse_queries(text.text, text.name), name)
     return {str(param.name): param.type for param in query.params}
 

@@ -33,6 +33,7 @@ from omnigraph_core.cli.commands import (
     job,
     load,
     maintain,
+    policy,
     query,
     read,
     run,
@@ -96,6 +97,7 @@ app.add_typer(run.app, name="run")
 app.add_typer(schema.app, name="schema")
 app.add_typer(query.app, name="query")
 app.add_typer(index.app, name="index")
+app.add_typer(policy.app, name="policy")
 app.add_typer(blob.app, name="blob")
 app.add_typer(job.app, name="job")
 

@@ -41,9 +41,6 @@ KeyOption = Annotated[
         help="Do it once: a repeat under the same key returns the first result.",
     ),
 ]
-ActorOption = Annotated[
-    str | None, typer.Option("--as", metavar="ACTOR", help="Who is recorded with the commit.")
-]
 QuietOption = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 

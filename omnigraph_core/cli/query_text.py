@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from omnigraph_core.cli.files import read_text
+from omnigraph_core.diagnostics import Source
 from omnigraph_core.errors import CompileError, ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from omnigraph_core.config.model import AliasConfig, Config
+    from omnigraph_core.diagnostics import Diagnostic
 
 QueryOption = Annotated[
     Path | None, typer.Option("--query", metavar="FILE", help="Query file (.gq).")
@@ -75,10 +77,21 @@ def _found(path: Path, config: Config, more: tuple[Path, ...]) -> Path:
 
 
 @contextmanager
-def problems_in(name: str) -> Iterator[None]:
-    """Run the block; what a query text is refused for is reported under this name."""
+def problems_in(name: str, text: str = "") -> Iterator[None]:
+    """Run the block; what a text is refused for is reported under this name.
+
+    Args:
+        text: what was given, for the line of each problem; a server leaves it to us.
+    """
     try:
         yield
     except CompileError as refused:
-        named = [replace(item, file=name) for item in refused.diagnostics]
+        source = Source(text)
+        named = [_placed(item, name, source) for item in refused.diagnostics]
         raise type(refused)(named, hint=refused.hint) from refused
+
+
+def _placed(item: Diagnostic, name: str, source: Source) -> Diagnostic:
+    lines = source.text.count("\n") + 1
+    shown = item.line_text or (source.line_text(item.line) if item.line <= lines else "")
+    return replace(item, file=name, line_text=shown)

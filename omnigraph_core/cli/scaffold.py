@@ -13,6 +13,8 @@ from omnigraph_core.config.find import NAME
 from omnigraph_core.errors import ConfigError
 
 EXAMPLES: Final = ("maintenance",)
+_WORDS: Final = ("null", "true", "false", "yes", "no", "on", "off")
+"""What YAML takes for something else than text."""
 _FILES: Final = ("schema.pg", "queries.gq", "data.jsonl")
 _TEXT: Final = """\
 project:
@@ -105,10 +107,10 @@ def _write(path: Path, text: str) -> Path:
 def _quoted(text: str) -> str:
     """A text as YAML reads it back, whatever is in it.
 
-    >>> _quoted("stock"), _quoted("s3://bucket/a"), _quoted("no: 1")
-    ('stock', 's3://bucket/a', '"no: 1"')
+    >>> _quoted("stock"), _quoted("s3://bucket/a"), _quoted("no: 1"), _quoted("Null")
+    ('stock', 's3://bucket/a', '"no: 1"', '"Null"')
     """
     is_plain = text[:1].isalpha() and all(sign.isalnum() or sign in "_-./:" for sign in text)
-    if is_plain and ": " not in text and not text.endswith(":"):
+    if is_plain and not text.endswith(":") and text.lower() not in _WORDS:
         return text
     return json.dumps(text, ensure_ascii=False)

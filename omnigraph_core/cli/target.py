@@ -10,6 +10,7 @@ storage, and loading it takes longer than either.
 from __future__ import annotations
 
 import inspect
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property, wraps
 from pathlib import Path
@@ -87,6 +88,7 @@ class GivenGraph:
         config: Path | None = None,
         actor: str | None = None,
         alias: AliasConfig | None = None,
+        closing: ExitStack | None = None,
     ) -> None:
         self._positional = uri
         self._option = uri_option
@@ -94,6 +96,7 @@ class GivenGraph:
         self._config_path = config
         self._actor = actor
         self._alias = alias
+        self._closing = closing or ExitStack()
 
     @cached_property
     def config(self) -> Config:
@@ -145,6 +148,7 @@ class GivenGraph:
             config=self._config_path,
             actor=self._actor,
             alias=alias,
+            closing=self._closing,
         )
         changed.__dict__["config"] = self.config  # read once, and its warnings told once
         return changed
@@ -186,14 +190,17 @@ class GivenGraph:
         return self._by_name(self._name)
 
     def open(self) -> Omnigraph:
-        """The graph itself, or a graph behind a server: it answers the same calls.
+        """The graph itself, or a graph behind a server: it answers the same calls. Closed after
+        the command.
 
         Raises:
             GraphNotFound: there is none at that address.
         """
         from omnigraph_core.cli.opening import open_chosen  # slow: see above
 
-        return open_chosen(self.config, self.chosen(), self.actor)
+        opened = open_chosen(self.config, self.chosen(), self.actor)
+        self._closing.callback(opened.close)
+        return opened
 
     def _by_name(self, name: str) -> ChosenGraph:
         if is_url(name):
@@ -237,7 +244,8 @@ def on_graph(command: Callable[..., None]) -> Callable[..., None]:
     def filled(**values: Any) -> None:
         names = (_POSITIONAL, *_OPTIONS)
         given = {name: values.pop(name) for name in names if name in values}
-        command(graph=GivenGraph(**given), **values)
+        with ExitStack() as closing:
+            command(graph=GivenGraph(**given, closing=closing), **values)
 
     offered = dict(_OPTIONS) if has_arguments else {_POSITIONAL: UriArgument, **_OPTIONS}
     _declare(filled, command, offered)

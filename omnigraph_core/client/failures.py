@@ -101,10 +101,10 @@ def _advice(call: Call, first: str = "") -> str | None:
     """What to do about an answer that did not arrive."""
     if call.key is None:
         return f"{first} with `timeout=` or OMNIGRAPH_CLIENT_TIMEOUT" if first else None
-    return (
-        "it may have been carried out all the same; look before you repeat it, or repeat it with "
-        f"the idempotency key {call.key}"
-    )
+    advice = "it may have been carried out all the same: look before you repeat it"
+    # Other methods take no key of the caller's.
+    takes_key = call.path.startswith(("/load", "/mutate"))
+    return f"{advice}, or repeat it with idempotency_key={call.key}" if takes_key else advice
 
 
 def _document(response: httpx2.Response) -> dict[str, Any] | None:

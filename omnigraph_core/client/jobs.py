@@ -120,7 +120,7 @@ class Jobs:
         told.tell(job.progress)
         if call.mend is not None and job.error is not None:
             raise error_from(call.mend(document["error"]), 500)
-        return _outcome(job)
+        return outcome(job)
 
 
 class _Told:
@@ -138,7 +138,13 @@ class _Told:
                 self._listener(Progress(step, rows))
 
 
-def _outcome(job: Job) -> Any:
+def outcome(job: Job) -> Any:
+    """What a job that has ended answers with.
+
+    Raises:
+        OmnigraphError: what it failed with.
+        ConflictError: somebody has cancelled it, or its result is not known any more.
+    """
     if job.status is JobStatus.DONE and job.result is not None:
         return job.result
     if job.error is not None:

@@ -114,7 +114,7 @@ class Transport:
 
     def open(self, call: Call) -> httpx2.Response:
         """The answer, its body still to be read; closing it is up to the caller."""
-        return self._tried(call, lambda response: response)
+        return self._tried(call, lambda response: _of_kind(call, response))
 
     def peek(self, call: Call) -> tuple[int, Mapping[str, str]]:
         """Status and headers of an answer without a body, whatever the status is.
@@ -207,6 +207,19 @@ def _closing(response: httpx2.Response, consume: Callable[[httpx2.Response], T])
         return consume(response)
     finally:
         response.close()
+
+
+def _of_kind(call: Call, response: httpx2.Response) -> httpx2.Response:
+    """The answer, if it has the form that was asked for."""
+    wanted = call.headers.get("Accept", JSON)
+    if response.headers.get("content-type", "").startswith(wanted):
+        return response
+    raise _closing(response, _foreign)
+
+
+def _foreign(response: httpx2.Response) -> Failed:
+    response.read()
+    return Failed.of_foreign(response)
 
 
 def read_document(response: httpx2.Response) -> Answer:

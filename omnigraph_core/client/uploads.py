@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 AS_JOB: Final = 8 * 2**20
 """Bytes from which on data is loaded as a job."""
 _PORTION: Final = 2**18
+_FIRST: Final = re.compile(r"^input 1(?:, |: )", re.MULTILINE)
+"""How a place in the first of several nameless sources begins."""
 _FOLDERS: Final = {"node": "nodes/", "edge": "edges/"}
 
 
@@ -43,6 +45,11 @@ class Upload:
     _sources: tuple[Source, ...]
     _parts: tuple[str, ...]
     _boundary: str
+
+    @property
+    def _is_nameless(self) -> bool:
+        """Whether there is one source, which needs no name to be told from others."""
+        return len(self._sources) == 1 and self._sources[0].name is None
 
     @property
     def _named(self) -> re.Pattern[str]:
@@ -79,9 +86,11 @@ class Upload:
     def renamed(self, value: Any) -> Any:
         """A document in which files are called as the caller calls them."""
         if isinstance(value, str):
+            value = _FIRST.sub("", value) if self._is_nameless else value
             return self._named.sub(lambda found: self.names[found[0]], value)
         if isinstance(value, dict):
-            return {key: self.renamed(item) for key, item in value.items()}
+            nameless = {"file"} if self._is_nameless else set()
+            return {k: self.renamed(item) for k, item in value.items() if k not in nameless}
         return [self.renamed(item) for item in value] if isinstance(value, list) else value
 
 

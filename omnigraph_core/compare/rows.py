@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 
     from omnigraph_core.compare.view import RowView
 
-_SAMPLED: Final = 32
+_SAMPLED: Final = 64
 """One pair of so many is read whole to find the column that tells."""
 _GROWTH: Final = 8
+"""By which more pairs are read whole at once, for as long as they turn out to be equal."""
 
 
 def equal_rows(
@@ -74,7 +75,7 @@ def _equal_plain(
     is_same = np.ones(len(a_addresses), np.bool_)
     left = np.arange(len(a_addresses))
     unread = list(columns)
-    is_near = max(spread(a_addresses), spread(b_addresses)) * _SAMPLED <= len(left)
+    is_near = max(spread(a_addresses), spread(b_addresses)) * _GROWTH <= len(left)
     size = len(left) if is_near else max(1, len(left) // _SAMPLED)
     while len(left) and unread:
         tried, left = left[:size], left[size:]

@@ -17,9 +17,10 @@ from omnigraph_core.compare.equality import as_integers
 if TYPE_CHECKING:
     from omnigraph_core.compare.view import RowView
 
-_SAMPLED: Final = 32
+_SAMPLED: Final = 64
 """One row of so many is read whole to find the column that tells."""
 _GROWTH: Final = 8
+"""By which more rows are read whole at once, for as long as nothing tells them."""
 
 
 def unlike_all(

@@ -20,10 +20,20 @@ def find_config(path: Path | None = None) -> Config:
     Raises:
         ConfigError: the named file is missing, or the file is wrong; tells every problem.
     """
+    here = _current_directory()
+    found = path or (here and nearest(here))
+    if found is None:
+        return Config(directory=here)
     from omnigraph_core.config.load import load_config  # slow: reads YAML
 
-    found = path or nearest(Path.cwd())
-    return Config(directory=Path.cwd()) if found is None else load_config(found)
+    return load_config(found)
+
+
+def _current_directory() -> Path | None:
+    try:
+        return Path.cwd()
+    except FileNotFoundError:  # removed meanwhile; addresses may be whole all the same
+        return None
 
 
 def nearest(directory: Path) -> Path | None:

@@ -167,15 +167,16 @@ def _alias(name: str, section: Section) -> AliasConfig:
     for member, about in (("command", "read or change"), ("query", "a file with queries")):
         if not section.has(member):
             section.refuse(member, f"is missing: {about}")
+    is_mutation = _COMMANDS.get(command or "read", False)
     alias = AliasConfig(
         name=name,
-        is_mutation=_COMMANDS.get(command or "read", False),
+        is_mutation=is_mutation,
         query=query or "",
         query_name=section.text("name"),
         args=section.texts("args"),
         graph=section.text("graph"),
         branch=section.text("branch"),
-        format=section.choice("format", get_args(Form)),
+        format=None if is_mutation else section.choice("format", get_args(Form)),
     )
     section.finish()
     return alias

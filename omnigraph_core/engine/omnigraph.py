@@ -176,7 +176,8 @@ class Omnigraph(Reads, Writes, Diffs, Merging, Evolution, Runs, Upkeep):
             BranchNotFound: there is none of that name.
         """
         self._rights.demand(Action.READ, branch=branch)
-        return branching.list_commits(self._context, branch or MAIN, limit=limit)
+        chosen = MAIN if branch is None else branch
+        return branching.list_commits(self._context, chosen, limit=limit)
 
     def get_commit(self, commit_id: str) -> GraphCommit:
         """

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -166,7 +167,7 @@ class _Check:
         theirs = self.sides.theirs.view(case.theirs)
         touched = touched_rows(base, theirs) if is_met and base is not None else None
         if touched is not None:
-            return MetRows(touched, self.sides.has_only_put(self.sides.theirs, case))
+            return MetRows(touched, partial(self.sides.they_keep_ids, case))
         return AdoptedRows(base, theirs, self._sides_of(key).has_other_rules)
 
     def _end_cost(self, key: str) -> int:
@@ -203,8 +204,7 @@ class _Check:
         if touched is None or len(touched) > MOST_MET:
             return None
         refused = pa.array([], pa.utf8()) if rows is None else rows.refused
-        has_only_put = self.sides.has_only_put(self.sides.ours, case)
-        return OurRows(type, touched, has_only_put, refused)
+        return OurRows(type, touched, partial(self.sides.we_keep_ids, case), refused)
 
     def _is_plain(self, key: str) -> bool:
         work = self.works.get(key)

@@ -39,8 +39,8 @@ class OurRows:
     type: GraphType
     touched: TouchedRows | None
     """None: nothing."""
-    has_only_put: bool = False
-    """It is known to have deleted nothing."""
+    keep_ids: Callable[[int], bool] = lambda _: False
+    """Whether it is known to have deleted nothing; takes the requests that this would save."""
     refused: pa.StringArray = field(default_factory=lambda: pa.array([], pa.utf8()))
     """Ids of the source's rows that the target has not and does not get."""
 
@@ -51,12 +51,11 @@ class OurRows:
             return None
         return self.touched.columns(key_columns(self.type))
 
-    @property
+    @cached_property
     def cost(self) -> int:
-        """Requests, about, that it takes to find out which rows were deleted."""
-        if self.touched is None or self.has_only_put:
-            return 0
-        return spread(self.touched.gone_places)
+        """Requests, about, that it takes to find out which rows were deleted; 0 if none was."""
+        cost = 0 if self.touched is None else spread(self.touched.gone_places)
+        return 0 if self.keep_ids(cost) else cost
 
     def has(self, ids: pa.Array) -> pa.BooleanArray:
         """For ids that the source has, whether the target has them, or gets them."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from omnigraph_core.merge.model import MergeConflict, MergeConflictKind
 from omnigraph_core.merge.schemas import SchemaMerge, merge_schemas
 from omnigraph_core.merge.sides import document_of, side_of
+from omnigraph_core.merge.steps import Steps
 from omnigraph_core.merge.tables import SideTables, pair_tables
 from omnigraph_core.merge.work import Sides, plan_table
 
@@ -125,8 +126,15 @@ def _sides(
         *sides,
         common=shared,
         undecided=_undecided(states, sides),
-        are_commits=not any(state.is_made for state in states),
+        our_steps=_steps(context, states[0], states[1]),
+        their_steps=_steps(context, states[0], states[2]),
     )
+
+
+def _steps(context: GraphContext, earlier: MergeState, later: MergeState) -> Steps | None:
+    if earlier.is_made or later.is_made:
+        return None
+    return Steps(context, earlier.snapshot, later.snapshot)
 
 
 def _undecided(

@@ -16,8 +16,11 @@ import pyarrow.compute as pc
 from omnigraph_core.compare.changes import MISSING, ChangedRows, equal_rows
 from omnigraph_core.compare.touched import touched_rows
 from omnigraph_core.compare.unlike import unlike_all
+from omnigraph_core.storage.sparse import spread
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from omnigraph_core.compare.touched import TouchedRows
     from omnigraph_core.compare.view import RowView
 
@@ -50,14 +53,20 @@ class PutRows:
     unmet: UnmetRows
 
 
-def find_put(base: RowView, theirs: RowView, mine: TouchedRows) -> PutRows | None:
-    """What a source has changed that has every id of the base; None if another way is better.
+def find_put(
+    base: RowView, theirs: RowView, mine: TouchedRows, keep_ids: Callable[[int], bool]
+) -> PutRows | None:
+    """What a source has changed that has every id of the base; None if it may not have, or has
+    changed too much.
 
     Args:
         mine: what the target did.
+        keep_ids: whether the source has every id; takes the requests that this would save.
     """
     touched = touched_rows(base, theirs)
     if touched is None or len(touched) > MOST_PUT:
+        return None
+    if not keep_ids(spread(touched.gone_places)):
         return None
     old, new = touched.gone_places, touched.places
     in_ours = mine.match.to_after(old)

@@ -28,7 +28,7 @@ from omnigraph_core.merge.put_rows import NOTHING_UNMET, UnmetRows, find_put
 from omnigraph_core.storage.staged import stage_delete_addresses, stage_replace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from omnigraph_core.compare.view import RowView
     from omnigraph_core.merge.model import MergeOptions, Resolution
@@ -128,7 +128,7 @@ def merge_rows(
     options: MergeOptions,
     *,
     undecided: Undecided | None = None,
-    has_only_put: bool = False,
+    keep_ids: Callable[[int], bool] | None = None,
 ) -> RowMerge:
     """Decide about every row that the source has changed since the base.
 
@@ -136,12 +136,13 @@ def merge_rows(
         label: the table's key as resolutions name it.
         base: None if the table is new on both sides.
         undecided: rows that the base cannot tell, and has not.
-        has_only_put: the source is known to have every id that the base has.
+        keep_ids: whether the source is known to have every id that the base has; takes the
+            requests that may be spent to find out.
     """
     mine = _mine(base, ours, undecided)
     put = None
-    if has_only_put and base is not None and isinstance(mine, TouchedRows):
-        put = find_put(base, theirs, mine)
+    if keep_ids is not None and base is not None and isinstance(mine, TouchedRows):
+        put = find_put(base, theirs, mine, keep_ids)
     changes = _pair(mine, changed_rows(base, theirs) if put is None else put.changed)
     if undecided is not None and isinstance(mine, ChangedRows):
         changes = _with_undecided(changes, mine, undecided)

@@ -142,8 +142,8 @@ class MetRows:
 
     touched: TouchedRows
     """By the source."""
-    has_only_put: bool
-    """The source is known to have deleted nothing."""
+    keep_ids: Callable[[int], bool]
+    """Whether the source is known to have deleted nothing; takes the requests this would save."""
 
     @property
     def mixed(self) -> int:
@@ -154,7 +154,8 @@ class MetRows:
             names = self.touched.side.columns if columns is None else columns
             rows = self.touched.columns(names).select(list(names))
             return BroughtRows(iter([rows]), _NO_IDS, _NO_IDS)
-        deleted = _NO_IDS if self.has_only_put else self.touched.deleted_ids
+        is_complete = self.keep_ids(spread(self.touched.gone_places))
+        deleted = _NO_IDS if is_complete else self.touched.deleted_ids
         return BroughtRows(iter(()), deleted, _NO_IDS)
 
     def is_settled(self, _columns: Sequence[str], _count: int) -> np.ndarray | None:

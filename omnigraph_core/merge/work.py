@@ -6,6 +6,7 @@ Rows are read where the versions alone do not decide. Nothing is written here.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from omnigraph_core.compare.changes import changed_rows
@@ -19,7 +20,6 @@ from omnigraph_core.merge.model import (
 )
 from omnigraph_core.merge.rows import merge_rows
 from omnigraph_core.merge.sides import continued_keys, document_of, type_ids
-from omnigraph_core.merge.steps import has_only_put
 from omnigraph_core.merge.tables import Way, is_same_type
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from omnigraph_core.merge.model import MergeOptions
     from omnigraph_core.merge.rows import RowMerge
     from omnigraph_core.merge.sides import Side
+    from omnigraph_core.merge.steps import Steps
     from omnigraph_core.merge.tables import TableCase
     from omnigraph_core.merge.undecided import Undecided
     from omnigraph_core.schema.document import SchemaDocument
@@ -46,8 +47,9 @@ class Sides:
     """The newest that all descend from; None if all have the same schema."""
     undecided: Mapping[str, Undecided] = field(default_factory=dict)
     """Rows that the base cannot tell, by the keys of the merged schema."""
-    are_commits: bool = False
-    """Whether each is as a commit made it."""
+    our_steps: Steps | None = None
+    """From the base to the target; None where one of them is no state that a commit made."""
+    their_steps: Steps | None = None
 
     def have_same_rules(self, case: TableCase) -> bool:
         """Whether target and source both keep their rows of a table to the merged type."""
@@ -56,12 +58,17 @@ class Sides:
         has_other = self.ours.has_other_rules(case.ours), self.theirs.has_other_rules(case.theirs)
         return not any(has_other)
 
-    def has_only_put(self, side: Side, case: TableCase) -> bool:
-        """Whether a side is known to have every id of a table that the base has."""
-        entry = case.ours if side is self.ours else case.theirs
-        if not self.are_commits or case.base is None or entry is None:
-            return False
-        return has_only_put(self.base.snapshot, side.snapshot, case.base, entry)
+    def we_keep_ids(self, case: TableCase, worth: int) -> bool:
+        """Whether the target is known to have every id of a table that the base has.
+
+        Args:
+            worth: requests that may be spent to find out.
+        """
+        return _keep_ids(self.our_steps, case.base, case.ours, worth)
+
+    def they_keep_ids(self, case: TableCase, worth: int) -> bool:
+        """The same for the source."""
+        return _keep_ids(self.their_steps, case.base, case.theirs, worth)
 
     def is_in_one_shape(self, case: TableCase) -> bool:
         """Whether all that have the table have it in the columns of the merged type."""
@@ -93,6 +100,14 @@ class Sides:
         """The keys that the target has for tables of the merged schema; of new ones the same."""
         old = {new: key for key, new in self.ours.names.items()}
         return frozenset(old.get(key, key) for key in keys)
+
+
+def _keep_ids(
+    steps: Steps | None, before: TableEntry | None, after: TableEntry | None, worth: int
+) -> bool:
+    if steps is None or before is None or after is None:
+        return False
+    return steps.keep_ids(before, after, worth=worth)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +170,7 @@ def _planned(case: TableCase, sides: Sides, options: MergeOptions) -> TableWork:
         sides.theirs.view(_there(case.theirs)),
         options,
         undecided=undecided,
-        has_only_put=sides.has_only_put(sides.theirs, case) and sides.have_same_rules(case),
+        keep_ids=partial(sides.they_keep_ids, case) if sides.have_same_rules(case) else None,
     )
     if rows.writes.is_empty and not len(rows.conflicts):
         return TableWork(case, _kept(case, sides), rows)

@@ -11,7 +11,6 @@ from starlette.middleware.cors import CORSMiddleware
 
 from omnigraph_core.server import settings
 from omnigraph_core.server.errors import Failsafe, handle_errors
-from omnigraph_core.server.logs import configure_logging
 from omnigraph_core.server.metrics import Metrics
 from omnigraph_core.server.middleware.admission import Admission
 from omnigraph_core.server.middleware.bodies import BodyLimits
@@ -44,12 +43,6 @@ def create_app(options: ServerOptions) -> FastAPI:
         ConfigError: the configuration or the tokens cannot be used.
     """
     return app_of(prepare(options))
-
-
-def create_worker_app(options: ServerOptions) -> FastAPI:
-    """The app of a worker process."""
-    configure_logging(options.log_format)
-    return create_app(options)
 
 
 def app_of(serving: Serving) -> FastAPI:

@@ -137,8 +137,10 @@ def request_id_of(scope: Scope) -> str | None:
 
 def error_answer(scope: Scope, error: OmnigraphError, *, status: int | None = None) -> Response:
     """An error of the engine as an answer."""
-    document = {**error_document(error), "request_id": request_id_of(scope)}
     chosen = status or status_of(error)
+    document = {**error_document(error), "request_id": request_id_of(scope)}
+    if chosen == 400:  # a query that is not in the text of the request itself
+        document["code"] = str(ErrorKind.BAD_REQUEST)
     headers = {"WWW-Authenticate": "Bearer"} if chosen == 401 else {}
     if chosen == 503:
         headers["Retry-After"] = "1"

@@ -9,15 +9,14 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.errors import ConfigError, GraphNotFound, OmnigraphError, StorageError
-from omnigraph_core.policy.source import PolicyFile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
     from omnigraph_core.config.model import Config
+    from omnigraph_core.engine.omnigraph import Omnigraph
     from omnigraph_core.policy.model import Judge
     from omnigraph_core.server.options import ServerOptions
 
@@ -54,6 +53,7 @@ class Graphs:
         self._places = dict(places)
         self._hides_uris = hides_uris
         self._opened: dict[str, tuple[Omnigraph, Judge | None]] = {}
+        self._served: dict[tuple[str, str | None], Served] = {}
         self._locks = {graph_id: threading.Lock() for graph_id in self._places}
 
     @property
@@ -71,11 +71,13 @@ class Graphs:
             GraphNotFound: the server has none of that id.
         """
         known = self._known(graph_id)
-        opened = self._opened.get(known)
-        if opened is None:
-            return None
-        graph, judge = opened
-        return Served(known, self._shown(known), graph.acting_as(actor), judge)
+        found = self._served.get((known, actor))
+        if found is not None or known not in self._opened:
+            return found
+        graph, judge = self._opened[known]
+        found = Served(known, self._shown(known), graph.acting_as(actor), judge)
+        self._served[known, actor] = found  # there are only so many actors: those with tokens
+        return found
 
     def served(self, graph_id: str | None, actor: str | None) -> Served:
         """The same, opened if need be.
@@ -180,5 +182,9 @@ def _is_url(uri: str) -> bool:
 
 
 def _opened(place: GraphPlace) -> tuple[Omnigraph, Judge | None]:
+    # Slow to load: whatever else is wrong with a server is told before.
+    from omnigraph_core.engine.omnigraph import Omnigraph
+    from omnigraph_core.policy.source import PolicyFile
+
     judge = None if place.policy_file is None else PolicyFile(place.policy_file, place.uri)
     return Omnigraph.open(place.uri, policy=judge), judge

@@ -7,10 +7,9 @@ maintenance works on its branch and the run only records it. A job ends once, in
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import time
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -24,15 +23,13 @@ from omnigraph_core.server.answers import answer
 from omnigraph_core.server.idempotency import key_of
 from omnigraph_core.server.job_records import JobRecord, JobStatus, JobStore, job_of_run
 from omnigraph_core.server.job_work import RunningJob
-from omnigraph_core.server.settings import SHUTDOWN_TIMEOUT
 from omnigraph_core.server.spool import digest_of, spool_of
 from omnigraph_core.server.threads import writing
 from omnigraph_core.settings import SERVER_JOBS
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import Callable
 
-    from fastapi import FastAPI
     from starlette.requests import Request
     from starlette.responses import Response
 
@@ -125,11 +122,10 @@ async def begin(request: Request, graph: Served, order: Order) -> Response:
     """
     key = key_of(request)
     jobs = jobs_of(request)
-    try:
+    with ExitStack() as unless_begun:
+        unless_begun.callback(order.held.close)
         record = await writing(lambda: jobs.begin(graph, order, key))
-    except BaseException:
-        order.held.close()  # there is no job that would
-        raise
+        unless_begun.pop_all()  # the job does it
     where = f"{_prefix(request)}/jobs/{record.job_id}"
     headers = {"Location": where, "Preference-Applied": "respond-async"}
     return answer(record.to_json(), status=202, headers=headers)
@@ -138,15 +134,6 @@ async def begin(request: Request, graph: Served, order: Order) -> Response:
 def _prefix(request: Request) -> str:
     graph_id = request.scope.get("state", {}).get("graph_id")
     return "" if graph_id is None else f"/graphs/{graph_id}"
-
-
-@asynccontextmanager
-async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """What runs when the server is told to stop gets the time that requests get, too."""
-    yield
-    found: Jobs | None = getattr(app.state, "jobs", None)
-    if found is not None:
-        await asyncio.to_thread(found.close, SHUTDOWN_TIMEOUT.read())
 
 
 def jobs_of(request: Request) -> Jobs:

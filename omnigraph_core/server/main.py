@@ -25,12 +25,9 @@ from omnigraph_core.config.find import nearest
 from omnigraph_core.errors import ConfigError, OmnigraphError
 from omnigraph_core.server import settings
 from omnigraph_core.server.logs import configure_logging
-from omnigraph_core.server.options import (
-    CONTAINER_BIND,
-    Address,
-    LogFormat,
-    ServerOptions,
-)
+from omnigraph_core.server.options import CONTAINER_BIND, Address, LogFormat, ServerOptions
+from omnigraph_core.server.serving import prepare
+from omnigraph_core.server.workers import worker_app
 
 if TYPE_CHECKING:
     from omnigraph_core.server.serving import Serving
@@ -41,6 +38,8 @@ _USAGE: Final = 64
 _KEEP_ALIVE: Final = 75
 """Seconds a connection stays open without a request: longer than the clients keep theirs."""
 _BACKLOG: Final = 2_048
+_WORKER_SILENCE: Final = 60
+"""Seconds after which a worker that says nothing is replaced; it may be busy with one thing."""
 
 cli = typer.Typer(add_completion=False)
 
@@ -146,8 +145,6 @@ def run(options: ServerOptions) -> None:
     Raises:
         OmnigraphError: the server cannot start.
     """
-    from omnigraph_core.server.serving import prepare  # slow: the engine
-
     configure_logging(options.log_format)
     serving = prepare(options)
     for warning in serving.config.warnings:
@@ -193,15 +190,13 @@ def _run_here(serving: Serving, listener: socket.socket) -> None:
 
 
 def _run_workers(options: ServerOptions, listener: socket.socket) -> None:
-    from omnigraph_core.server.app import create_worker_app  # slow: the web framework
-    from omnigraph_core.server.metrics import MULTIPROCESS_DIRECTORY
-
     with tempfile.TemporaryDirectory(prefix="omnigraph-metrics-") as directory:
-        environment.adopt({MULTIPROCESS_DIRECTORY: directory})
+        environment.adopt({settings.MULTIPROCESS_DIRECTORY: directory})
         config = uvicorn.Config(
-            partial(create_worker_app, options),
+            partial(worker_app, options),
             factory=True,
             workers=options.workers,
+            timeout_worker_healthcheck=_WORKER_SILENCE,
             **_settings(),
         )
         _tell(listener)
@@ -223,7 +218,7 @@ def _settings() -> dict[str, Any]:
         "server_header": False,
         "lifespan": "on",
         "ws": "none",
-        "http": "httptools",
+        "http": "omnigraph_core.server.protocol:Protocol",
         "backlog": _BACKLOG,
         "timeout_keep_alive": _KEEP_ALIVE,
         "timeout_graceful_shutdown": max(1, round(settings.SHUTDOWN_TIMEOUT.read())),

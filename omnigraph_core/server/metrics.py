@@ -20,9 +20,8 @@ from prometheus_client import (
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from omnigraph_core import settings as environment
+from omnigraph_core.server.settings import MULTIPROCESS_DIRECTORY
 
-MULTIPROCESS_DIRECTORY: Final = "PROMETHEUS_MULTIPROC_DIR"
-"""Read by the library when it is imported."""
 CONTENT_TYPE: Final = CONTENT_TYPE_LATEST
 
 _SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)

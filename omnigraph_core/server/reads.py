@@ -26,6 +26,7 @@ from omnigraph_core.server.answers import (
     disconnected,
     stream,
 )
+from omnigraph_core.server.few_rows import try_few_rows
 from omnigraph_core.server.threads import begin_reading
 
 if TYPE_CHECKING:
@@ -183,6 +184,10 @@ def _json(result: QueryResult, place: Which) -> Iterator[bytes]:
     named = {"columns": columns} if columns else {}
     head = compact({**_facts(result, place), **named, **_versions(result)})
     yield head[:-1] + b',"rows":['
+    few = try_few_rows(result.table)
+    if few is not None:
+        yield few + b"]}"
+        return
     before = b""
     for text in _row_texts(result, ","):
         yield before + text[:-1]

@@ -11,11 +11,11 @@ from omnigraph_core.errors import ConfigError
 from omnigraph_core.server.auth import Tokens, read_tokens
 from omnigraph_core.server.graphs import Graphs, find_graphs
 from omnigraph_core.server.options import DEFAULT_BIND, Address, parse_bind
-from omnigraph_core.server.stored_queries import StoredQueries
 
 if TYPE_CHECKING:
     from omnigraph_core.config.model import Config
     from omnigraph_core.server.options import ServerOptions
+    from omnigraph_core.server.stored_queries import StoredQueries
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,5 +54,7 @@ def prepare(options: ServerOptions) -> Serving:
             f"without bearer tokens everybody who reaches {address} may read and write",
             hint="set OMNIGRAPH_SERVER_BEARER_TOKEN, or allow it with --unauthenticated",
         )
+    from omnigraph_core.server.stored_queries import StoredQueries  # slow: the query language
+
     stored = StoredQueries(config.query_roots)
     return Serving(options, config, tokens, graphs, address, stored)

@@ -112,6 +112,9 @@ ACTOR_BYTES: Final = Setting(
     "Bytes the bodies of those requests may have together.",
 )
 
+MULTIPROCESS_DIRECTORY: Final = "PROMETHEUS_MULTIPROC_DIR"
+"""Where workers share their figures: read by the library of the figures when it is imported."""
+
 SERVER_SETTINGS: Final[tuple[Setting[Any], ...]] = (
     TOKEN,
     TOKENS_FILE,

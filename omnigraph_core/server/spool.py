@@ -44,6 +44,7 @@ class Spool:
 
     def __init__(self, root: Path) -> None:
         self._root = root
+        self._is_checked = False
         self._swept = 0.0
 
     @classmethod
@@ -64,23 +65,24 @@ class Spool:
             ConfigError: it cannot be made, or the spool is not ours alone.
         """
         path = self._root.joinpath(*names)
-        if not path.is_dir():
-            self._make(path)
-        return path
-
-    def _make(self, path: Path) -> None:
         try:
-            self._root.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
-            facts = self._root.lstat()
+            if not self._is_checked:
+                self._root.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
+                self._check()
             path.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
         except OSError as problem:
             raise ConfigError(
                 f"cannot make the spool directory {path}: {problem.strerror}", hint=_HINT
             ) from problem
+        return path
+
+    def _check(self) -> None:
         # In a directory all may write to, somebody else could have made it before us.
+        facts = self._root.lstat()
         is_ours = stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.getuid()
         if not is_ours or facts.st_mode & 0o022:
             raise ConfigError(f"others may write to the spool directory {self._root}", hint=_HINT)
+        self._is_checked = True
 
     def unnamed_file(self) -> IO[bytes]:
         """A file to write and read, gone when it is closed or the process ends."""
@@ -90,10 +92,13 @@ class Spool:
     def directory(self) -> Iterator[Path]:
         """A directory of one request, gone after the block."""
         path = self.area(_UPLOADS, new_ulid())
+        claim = Claim.try_take(path / Claim.SUFFIX)
         try:
             yield path
         finally:
             shutil.rmtree(path, ignore_errors=True)
+            if claim is not None:
+                claim.release()
 
     def sweep(self) -> None:
         """Remove what is older than a day; looks every ten minutes at most."""
@@ -101,10 +106,11 @@ class Spool:
         if now - self._swept < _SWEEP_SECONDS:
             return
         self._swept = now
-        for path in self._root.rglob("*"):
-            with contextlib.suppress(OSError):  # another worker sweeps, too
-                if path.lstat().st_mtime < now - KEPT_SECONDS:
-                    _remove(path)
+        for area in self._root.iterdir():
+            for path in area.iterdir() if area.name == _UPLOADS else area.rglob("*"):
+                with contextlib.suppress(OSError):  # another worker sweeps, too
+                    if path.lstat().st_mtime < now - KEPT_SECONDS:
+                        _remove(path)
 
 
 def spool_of(request: Request) -> Spool:
@@ -124,12 +130,17 @@ def _default_root() -> Path:
 
 
 def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
+    """Remove a file, or a directory with all that is in it, unless somebody claims it."""
+    is_directory = path.is_dir() and not path.is_symlink()
+    if not is_directory and path.suffix != Claim.SUFFIX:
+        path.unlink()
+        return
+    if is_directory and not (path / Claim.SUFFIX).exists():
         path.rmdir()  # refused while there is something in it
-    elif path.suffix != Claim.SUFFIX:
-        path.unlink()
-    elif (claim := Claim.try_take(path)) is not None:
-        path.unlink()
+        return
+    claim = Claim.try_take(path / Claim.SUFFIX if is_directory else path)
+    if claim is not None:
+        shutil.rmtree(path) if is_directory else path.unlink()
         claim.release()
 
 

@@ -1,4 +1,4 @@
-"""Which state of a graph a request is about: what it says comes in, what the engine reads goes out."""
+"""Which state of a graph a request is about: its words come in, what the engine takes goes out."""
 
 from __future__ import annotations
 

@@ -32,7 +32,8 @@ class RequestSpan:
 def request_span(scope: Scope) -> Iterator[RequestSpan]:
     """Trace the block as the handling of a request."""
     opentelemetry = _opentelemetry()
-    if opentelemetry is None:
+    # Unless the process has been told where traces go, making them is for nothing.
+    if opentelemetry is None or _is_idle(opentelemetry[0]):
         yield RequestSpan(scope["method"])
         return
     trace, propagate = opentelemetry
@@ -48,6 +49,10 @@ def request_span(scope: Scope) -> Iterator[RequestSpan]:
         attributes=attributes,
     ) as span:
         yield RequestSpan(scope["method"], span)
+
+
+def _is_idle(trace: Any) -> bool:
+    return isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
 
 
 @cache

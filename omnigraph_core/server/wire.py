@@ -280,47 +280,6 @@ class IngestOutput(BaseModel):
     rejects: str | None = None
 
 
-# Schema
-
-
-class SchemaOutput(BaseModel):
-    schema_source: str
-    schema_hash: str | None = None
-    document: dict[str, Any] | None = None
-
-
-class SchemaPlanRequest(Given):
-    schema_source: str
-    branch: str | None = None
-    allow_data_loss: bool | None = None
-
-
-class SchemaPlanOutput(BaseModel):
-    uri: str
-    branch: str
-    supported: bool
-    step_count: int
-    steps: list[dict[str, Any]]
-
-
-class SchemaApplyRequest(Given):
-    schema_source: str
-    branch: str | None = None
-    allow_data_loss: bool | None = None
-    dry_run: bool | None = None
-
-
-class SchemaApplyOutput(BaseModel):
-    uri: str
-    supported: bool
-    applied: bool
-    step_count: int
-    manifest_version: int
-    steps: list[dict[str, Any]]
-    branch: str | None = None
-    commit: CommitOutput | None = None
-
-
 # Branches, commits, runs
 
 

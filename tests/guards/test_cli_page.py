@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 PAGE = Path(__file__).parent.parent.parent / "docs" / "reference" / "cli.md"
 ALIASES = {
     ("query", "check"): ("query", "lint"),
+    ("lint",): ("query", "lint"),
+    ("check",): ("query", "lint"),
+    ("explain",): ("query", "explain"),
+    ("mutate",): ("change",),
     ("schema", "get"): ("schema", "show"),
     ("commit", "cherry-pick"): ("commit", "pick"),
 }

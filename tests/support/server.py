@@ -20,6 +20,7 @@ import uvicorn
 
 from omnigraph_core.server.app import create_app
 from omnigraph_core.server.options import ServerOptions
+from omnigraph_core.server.protocol import Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -92,7 +93,7 @@ def on_thread(app: FastAPI) -> Iterator[str]:
     """The URL of an app that answers while the block runs."""
     listener = socket.create_server(("127.0.0.1", 0))
     config = uvicorn.Config(
-        app, log_config=None, access_log=False, ws="none", http="httptools", lifespan="on",
+        app, log_config=None, access_log=False, ws="none", http=Protocol, lifespan="on",
         timeout_graceful_shutdown=5,
     )  # fmt: skip
     server = uvicorn.Server(config)
@@ -134,12 +135,16 @@ def server_process(
     *arguments: str | Path,
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
-    token: str | None = None,
+    is_bound: bool = True,
 ) -> Iterator[ServerProcess]:
-    """A real process on a free port, ready to answer; killed at the end of the block if needed."""
+    """A real process on a free port, ready to answer; killed at the end of the block if needed.
+
+    Args:
+        is_bound: tell it to listen on a free port; else the environment does.
+    """
+    bind = ("--bind", "127.0.0.1:0") if is_bound and "--bind" not in arguments else ()
     process = subprocess.Popen(
-        [sys.executable, "-m", "omnigraph_core.server", *map(str, arguments)]
-        + ([] if "--bind" in arguments else ["--bind", "127.0.0.1:0"]),
+        [sys.executable, "-m", "omnigraph_core.server", *map(str, arguments), *bind],
         env={**os.environ, **(env or {})},
         cwd=cwd,
         stdin=subprocess.DEVNULL,
@@ -181,7 +186,7 @@ def tokens(**by_actor: str) -> dict[str, str]:
 
 def _read(stream: IO[bytes], lines: list[str]) -> None:
     for line in stream:
-        lines.append(line.decode())  # noqa: PERF401 - others look at it meanwhile
+        lines.append(line.decode())
 
 
 def _wait(running: ServerProcess) -> str:

@@ -1,5 +1,5 @@
-// Names between camelCase and snake_case, through whole documents. What users named themselves stays
-// as it is: the parameters of a query, its rows and its columns.
+// Names between camelCase and snake_case, through whole documents. What users named themselves
+// stays as it is: the parameters of a query, its rows and its columns.
 
 const VERBATIM = new Set(["params", "rows", "columns"]);
 

@@ -18,7 +18,11 @@ export type Camelized<T> =
   T extends Array<infer Member>
     ? Array<Camelized<Member>>
     : T extends object
-      ? { [K in keyof T as K extends string ? Camel<K> : K]: K extends Verbatim ? T[K] : Camelized<T[K]> }
+      ? {
+          [K in keyof T as K extends string ? Camel<K> : K]: K extends Verbatim
+            ? T[K]
+            : Camelized<T[K]>;
+        }
       : T;
 
 type Sent<T> = Camelized<T>;

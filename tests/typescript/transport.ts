@@ -1,5 +1,5 @@
 // One request, the way generated clients make it: the operation says where its parts go, the answer
-// is read by its Content-Type, and a refusal is returned beside the answer unless it is to be thrown.
+// is read by its Content-Type, and a refusal is returned in its place unless it is to be thrown.
 
 export interface ClientConfig {
   baseUrl: string;

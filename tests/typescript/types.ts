@@ -1,7 +1,7 @@
 // The documents of the HTTP interface, as a generator writes them from its OpenAPI description.
 //
-// `name?: T` may be left out, `name: T | null` is always there. The tests read this file: one member
-// a line, no nesting, so that it can be held against openapi.json and against real answers.
+// `name?: T` may be left out, `name: T | null` is always there. The tests read this file: one
+// member a line, no nesting, so that it can be held against openapi.json and against real answers.
 
 export type BranchMergeOutcome = "already_up_to_date" | "fast_forward" | "merged";
 

@@ -101,7 +101,7 @@ test("a refusal is returned or thrown, as JSON where it is JSON", async () => {
   assert.equal((await api.listRuns({ client })).error as unknown, "no way");
 });
 
-test("the class client accepts JSON and lines, and sends snake_case but for parameters", async () => {
+test("the class client accepts JSON and lines, sends snake_case but for parameters", async () => {
   reply = (response) => json(response, 200, '{"row_count": 0, "rows": [{"a_b": {"c_d": 1}}]}');
   const body = { querySource: "q", queryName: "n", params: { firstName: "x" } };
   const answer = await new Omnigraph({ baseUrl, token: "secret" }).read(body);

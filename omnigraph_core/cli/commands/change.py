@@ -62,7 +62,8 @@ def change(
     )
     opened, written = wanted.graph.open(), wanted.graph.branch(branch)
     witness = Witness(opened, written)
-    with interruptible(lambda: witness.outcome("changed")), problems_in(wanted.query.name):
+    told_in = problems_in(wanted.query.name, wanted.query.text)
+    with interruptible(lambda: witness.outcome("changed")), told_in:
         result = opened.mutate(
             wanted.query.text,
             wanted.params(by_name),

@@ -22,6 +22,9 @@ completion_init()
 
 
 def completion(shell: ShellArgument) -> None:
-    """Print a script that lets a shell complete commands: eval "$(omnigraph completion bash)"."""
+    """Print a script that lets a shell complete commands.
+
+    To use it: eval "$(omnigraph completion bash)", or the same where the shell starts.
+    """
     script = get_completion_script(prog_name=_PROGRAM, complete_var=_VARIABLE, shell=shell)
     typer.echo(script)

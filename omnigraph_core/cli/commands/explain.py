@@ -91,7 +91,7 @@ def explain(
     source = query_text(graph.config, query, query_string)
     with interruptible(lambda: "the query was stopped"):
         opened = graph.open()
-        with problems_in(source.name):
+        with problems_in(source.name, source.text):
             target = which.target(opened)
             if profile:
                 report = opened.profile(

@@ -92,7 +92,7 @@ def read(
     which = which_snapshot(branch, snapshot, tag, version, at, usual=wanted.graph.branch(None))
     with interruptible(lambda: "the query was stopped"):
         opened = wanted.graph.open()
-        with problems_in(wanted.query.name):
+        with problems_in(wanted.query.name, wanted.query.text):
             result = opened.query(
                 which.target(opened),
                 wanted.query.text,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
+from urllib.parse import unquote
 
 import pyarrow as pa
 
@@ -47,7 +48,7 @@ def read_rows(response: httpx2.Response) -> Rows:
     try:
         with pa.ipc.open_stream(cast("IO[bytes]", Body(response))) as stream:
             table = stream.read_all()
-    except pa.ArrowException as problem:
+    except (pa.ArrowException, OSError) as problem:
         raise StorageError(f"the rows of the answer are damaged: {problem}") from problem
     return understood(lambda headers: _rows(headers, table), response.headers)
 
@@ -57,10 +58,10 @@ def _rows(headers: Any, table: pa.Table) -> Rows:
     columns = json.loads(facts.pop(_COLUMNS))
     version = int(headers["Omnigraph-Manifest-Version"])
     return Rows(
-        query_name=headers["Omnigraph-Query-Name"],
+        query_name=unquote(headers["Omnigraph-Query-Name"]),
         columns=every(_decode_column, columns),
         table=table.replace_schema_metadata(facts or None),
-        place=(headers["Omnigraph-Branch"], version, headers["Omnigraph-Commit"]),
+        place=(unquote(headers["Omnigraph-Branch"]), version, headers["Omnigraph-Commit"]),
     )
 
 

@@ -26,7 +26,7 @@ class BodyLimits:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         limit = _OTHERS.get(scope["path"], USUAL) if scope["type"] == "http" else None
-        if limit is None:
+        if limit is None or "refusal" in scope["state"]:  # of a refused request nothing is read
             await self._app(scope, receive, send)
             return
         if (declared_length(scope) or 0) > limit:

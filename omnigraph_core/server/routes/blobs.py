@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -103,13 +104,12 @@ async def _respond(
         return _elsewhere(found.uri)
     if found.reader is None:
         raise NotFoundError(f"`{named[2]}` of {named[0]} {named[1]!r} is null")
-    reader = found.reader
-    try:
-        response = _answer(request, found.tag, reader)
-    except BaseException:
-        reader.close()
-        raise
-    return response
+    with ExitStack() as unless_sent:
+        unless_sent.callback(found.reader.close)
+        response = _answer(request, found.tag, found.reader)
+        if isinstance(response, StreamingResponse):
+            unless_sent.pop_all()  # closed behind the last portion
+        return response
 
 
 def _find(graph: Served, target: ReadTarget, type: str, id: str, property: str) -> _Found:
@@ -149,7 +149,6 @@ def _answer(request: Request, tag: str, reader: BlobReader) -> Response:
     }
     known = [item.strip() for item in request.headers.get("if-none-match", "").split(",")]
     if tag in known or "*" in known:
-        reader.close()
         return Response(status_code=304, headers=headers)
     chosen = _range(request, tag, reader.size)
     start, end = chosen or (0, reader.size)
@@ -158,7 +157,6 @@ def _answer(request: Request, tag: str, reader: BlobReader) -> Response:
     headers["Content-Length"] = str(end - start)
     status = 200 if chosen is None else 206
     if request.method == "HEAD":
-        reader.close()
         return Response(status_code=status, headers=headers, media_type=_BYTES)
     return StreamingResponse(_portions(reader, start, end), status, headers, _BYTES)
 

@@ -11,7 +11,7 @@ from omnigraph_core.policy.model import Action
 from omnigraph_core.server.access import Graph  # noqa: TC001 - read from the annotations
 from omnigraph_core.server.answers import answer
 from omnigraph_core.server.errors import errors
-from omnigraph_core.server.jobs import jobs_of, lifespan
+from omnigraph_core.server.jobs import jobs_of
 from omnigraph_core.server.threads import reading
 from omnigraph_core.server.wire_loads import JobListOutput, JobOutput, JobStatusOutput
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from omnigraph_core.server.graphs import Served
     from omnigraph_core.server.job_records import JobRecord
 
-router = APIRouter(tags=["jobs"], lifespan=lifespan)
+router = APIRouter(tags=["jobs"])
 
 StatusParameter = Annotated[
     JobStatusOutput | None, Query(alias="status", description="Only jobs in this state.")

@@ -18,15 +18,15 @@ from omnigraph_core.server.errors import errors
 from omnigraph_core.server.idempotency import once
 from omnigraph_core.server.targets import which
 from omnigraph_core.server.threads import reading
-from omnigraph_core.server.wire import (
+from omnigraph_core.server.wire import Version  # noqa: TC001 - read from annotations
+from omnigraph_core.server.wire_loads import JobOutput
+from omnigraph_core.server.wire_schema import (
     SchemaApplyOutput,
     SchemaApplyRequest,
     SchemaOutput,
     SchemaPlanOutput,
     SchemaPlanRequest,
-    Version,
 )
-from omnigraph_core.server.wire_loads import JobOutput
 
 if TYPE_CHECKING:
     from omnigraph_core.server.graphs import Served

@@ -193,8 +193,23 @@ def test_a_policy_of_the_configuration_holds_for_local_graphs(project: Path, cal
     assert (code, errors.startswith("error: policy denied")) == (1, True)
 
 
-def test_texts_scripts_rely_on(folder: Path, full: Omnigraph) -> None:
+def test_texts_scripts_rely_on(project: Path) -> None:
     """Through processes of their own, as scripts run them."""
+    address = "https://example.org/M8"
+    done = omnigraph("read", "--alias", "part", address, "--json", folder=project)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["columns"] == ["p.sku", "p.name"]
+    done = omnigraph("query", "stock", "--query", "parts.gq", folder=project)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "multiple queries" in done.stderr
+    done = omnigraph("init", "new", "--schema", "stock.pg", folder=project)
+    assert (done.returncode, done.stdout.startswith("initialized")) == (0, True)
+    done = omnigraph("init", "http://host/new", "--schema", "stock.pg", folder=project)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "init is only supported against local repo URIs" in done.stderr
+
+
+def test_texts_scripts_rely_on_without_a_configuration(folder: Path, full: Omnigraph) -> None:
     for ask in (["version"], ["-v"], ["--version"]):
         done = omnigraph(*ask, folder=folder)
         assert (done.returncode, done.stdout) == (0, f"omnigraph {__version__}\n")

@@ -103,7 +103,7 @@ def test_a_broken_schema_is_a_failure_with_every_problem(folder: Path) -> None:
         (["query", "lint", "--schema", "s.pg"], 2, "--query"),
         (["query", "lint", "--schema", "s.pg", "--query", "good.gq", "--jsn"], 2, "No such option"),
         (["query", "mend"], 1, "give exactly one query"),
-        (["query", "lint", "--schema", "s.pg", "--query", "none.gq"], 1, "query file 'none.gq' not found"),
+        (["query", "lint", "--schema", "s.pg", "--query", "none.gq"], 1, "'none.gq' not found"),
         (["query", "lint", "--schema", "none.pg", "--query", "good.gq"], 1, "cannot read schema"),
         (["query", "lint", "--schema", "s.pg", "--query", "latin.gq"], 1, "not UTF-8"),
         (["query", "explain", "--schema", "s.pg", "--query", "good.gq", "--name", "part"], 1,

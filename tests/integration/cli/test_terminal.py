@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pty
-import select
 import sys
 import termios
 from contextlib import contextmanager
@@ -33,38 +32,51 @@ def typed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Typed:
     monkeypatch.chdir(folder)
 
     def run(answer: str, *arguments: object) -> tuple[int, str]:
-        with terminal(monkeypatch) as master:
+        master, slave = pty.openpty()
+        show_no_keys(slave)
+        try:
             os.write(master, answer.encode())
             monkeypatch.setattr(sys, "argv", ["omnigraph", *map(str, arguments)])
-            with pytest.raises(SystemExit) as ended:
+            with terminal(slave, monkeypatch), pytest.raises(SystemExit) as ended:
                 main()
-            sys.stdout.flush()
-            screen = os.read(master, 2**16).decode() if is_written(master) else ""
+            screen = everything(master)
+        finally:
+            os.close(master)
         assert isinstance(ended.value.code, int)
         return ended.value.code, screen.replace("\r\n", "\n")
 
     return run
 
 
-@contextmanager
-def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    """The standard streams are a terminal that shows no keys; its other end."""
-    master, slave = pty.openpty()
+def show_no_keys(slave: int) -> None:
     modes = termios.tcgetattr(slave)
     modes[3] &= ~termios.ECHO
     termios.tcsetattr(slave, termios.TCSANOW, modes)
-    os.set_blocking(master, False)
-    with monkeypatch.context() as patch, os.fdopen(os.dup(slave)) as keys:
-        with os.fdopen(os.dup(slave), "w") as screen, os.fdopen(slave, "w") as errors:
-            patch.setattr(sys, "stdin", keys)
-            patch.setattr(sys, "stdout", screen)
-            patch.setattr(sys, "stderr", errors)
-            yield master
-    os.close(master)
 
 
-def is_written(master: int) -> bool:
-    return bool(select.select([master], [], [], 0)[0])
+@contextmanager
+def terminal(slave: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The standard streams are a terminal; it is closed at the end."""
+    with (
+        monkeypatch.context() as patch,
+        os.fdopen(os.dup(slave)) as keys,
+        os.fdopen(os.dup(slave), "w") as screen,
+        os.fdopen(slave, "w") as errors,
+    ):
+        patch.setattr(sys, "stdin", keys)
+        patch.setattr(sys, "stdout", screen)
+        patch.setattr(sys, "stderr", errors)
+        yield
+
+
+def everything(master: int) -> str:
+    """What was written to a terminal that is closed now."""
+    found = b""
+    while True:
+        try:
+            found += os.read(master, 2**16)
+        except OSError:  # how Linux says that nobody has it open any more
+            return found.decode()
 
 
 def test_a_branch_goes_after_a_yes(typed: Typed, full: Omnigraph) -> None:

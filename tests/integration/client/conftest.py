@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -38,16 +39,32 @@ edge Holds: Bin -> Part {
   since: DateTime?
 }
 """
-ROWS = b"""\
-{"type":"Part","data":{"sku":"p1","name":"bolt","stock":3,"weight":0.5,"grade":"a","made":"2026-01-31",\
-"seen":"2026-01-31T08:00:00.000Z","tags":["m3","steel"],"note":"a bolt of steel","drawing":"base64:AAECAwQ="}}
-{"type":"Part","data":{"sku":"p2","name":"nut","stock":0,"note":"a nut","drawing":"https://example.org/nut.png"}}
-{"type":"Part","data":{"sku":"p3"}}
-{"type":"Bin","data":{"code":"b1"}}
-{"type":"Bin","data":{"code":"b2"}}
-{"edge":"Holds","from":"b1","to":"p1","data":{"count":7,"since":"2026-02-01T00:00:00.250Z"}}
-{"edge":"Holds","from":"b1","to":"p2","data":{"count":null}}
-"""
+BOLT = {
+    "sku": "p1",
+    "name": "bolt",
+    "stock": 3,
+    "weight": 0.5,
+    "grade": "a",
+    "made": "2026-01-31",
+    "seen": "2026-01-31T08:00:00.000Z",
+    "tags": ["m3", "steel"],
+    "note": "a bolt of steel",
+    "drawing": "base64:AAECAwQ=",
+}
+NUT = {"sku": "p2", "name": "nut", "stock": 0, "drawing": "https://example.org/nut.png"}
+RECORDS: list[dict[str, object]] = [
+    {"type": "Part", "data": BOLT},
+    {"type": "Part", "data": NUT},
+    {"type": "Part", "data": {"sku": "p3"}},
+    {"type": "Bin", "data": {"code": "b1"}},
+    {"type": "Bin", "data": {"code": "b2"}},
+    {"edge": "Holds", "from": "b1", "to": "p1", "data": {"since": "2026-02-01T00:00:00.250Z"}},
+    {"edge": "Holds", "from": "b1", "to": "p2", "data": {"count": 7}},
+]
+
+
+def lines(*records: dict[str, object]) -> bytes:
+    return b"".join(json.dumps(record).encode() + b"\n" for record in records)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +89,6 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
         settings.setenv("OMNIGRAPH_SERVER_SPOOL", str(directory / "spool"))
         uri = str(directory / "stock")
         with Omnigraph.init(uri, SCHEMA, actor="tester") as local:
-            local.load(ROWS)
+            local.load(lines(*RECORDS))
             with serving(uri) as server, RemoteGraph(server.url) as remote:
                 yield Pair(local, remote, server.url)

@@ -180,6 +180,10 @@ def test_a_refusal_does_not_tell_what_there_is(free: Omnigraph, og: Omnigraph) -
         bob.snapshot_of(ReadTarget(tag="none"))
     with pytest.raises(BranchNotFound):
         bob.snapshot("none")
+    with pytest.raises(PolicyDenied):
+        gus.list_commits()
+    with pytest.raises(ConfigError, match="must not be empty"):
+        gus.list_commits("")  # not protected, and not another word for main
 
 
 def test_runs_are_looked_up_first(free: Omnigraph, og: Omnigraph) -> None:

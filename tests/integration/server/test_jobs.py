@@ -190,6 +190,43 @@ def test_a_load_is_cancelled_as_a_whole(client: Client, stock: Omnigraph, gate: 
     assert "cancelled" in again["error"]
 
 
+def test_workers_see_and_cancel_jobs_of_each_other(
+    client: Client, root: Path, stock: Omnigraph, gate: Gate
+) -> None:
+    job = begin_load(client, lines([part("other1")]))
+    assert gate.reached.wait(30)
+    with stock_server(root) as other:
+        seen = document(other.get(f"/jobs/{job['job_id']}"))
+        assert seen["status"] == "running"
+        gate.open.set()
+        done = ended(other, job)
+        assert done == document(client.get(f"/jobs/{job['job_id']}"))
+        gate.open.clear()
+        gate.reached.clear()
+        second = begin_load(client, lines([part("other2")]))
+        assert gate.reached.wait(30)
+        threading.Timer(0.1, gate.open.set).start()
+        assert document(other.post(f"/jobs/{second['job_id']}/cancel"))["status"] == "cancelled"
+
+
+def test_conflicts_leave_the_run_to_be_resolved(
+    client: Client, stock: Omnigraph, gate: Gate
+) -> None:
+    job = begin_load(client, lines([part("p2", stock=100)]))
+    assert gate.reached.wait(30)
+    stock.load(lines([part("p2", stock=200)]))
+    gate.open.set()
+    failed = ended(client, job)
+    assert failed["error"]["merge_conflicts"][0]["row_id"] == "p2"
+    assert stock.get_run(job["run_id"]).status == "running"
+    published = client.post(f"/runs/{job['run_id']}/publish", {"resolve": "theirs"})
+    assert document(published)["status"] == "published"
+    version = stock.snapshot().manifest_version
+    found = stock.entity_at("node:Part", "p2", version=version)
+    assert found is not None
+    assert found["stock"] == 100
+
+
 def test_what_has_begun_and_cannot_stop_is_refused(
     client: Client, stock: Omnigraph, monkeypatch: pytest.MonkeyPatch
 ) -> None:

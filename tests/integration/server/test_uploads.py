@@ -286,22 +286,6 @@ def test_a_direct_job_checks_the_head(client: Client, stock: Omnigraph) -> None:
     assert rows(stock, "q1") is None
 
 
-def test_conflicts_leave_the_run_to_be_resolved(client: Client, stock: Omnigraph) -> None:
-    stock.branch_create("shared")
-    run = document(client.post("/runs", {"target_branch": "shared"}))
-    job_data = lines([part("p2", stock=100)])
-    # A job of the same rows as others meanwhile: staged beside them, it cannot be published.
-    stock.load(job_data, branch=run["run_branch"])
-    stock.load(lines([part("p2", stock=200)]), branch="shared")
-    refused = document(client.post(f"/runs/{run['run_id']}/publish"), 409)
-    assert refused["merge_conflicts"][0]["row_id"] == "p2"
-    shown = document(client.get(f"/jobs/{run['run_id']}"))
-    assert (shown["status"], shown["operation"]) == ("running", "run")
-    resolved = client.post(f"/runs/{run['run_id']}/publish", {"resolve": "theirs"})
-    assert document(resolved)["status"] == "published"
-    assert document(client.get(f"/jobs/{run['run_id']}"))["status"] == "done"
-
-
 # Limits
 
 

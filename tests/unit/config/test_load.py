@@ -141,6 +141,8 @@ def test_names_that_mean_nothing_are_warnings(tmp_path: Path) -> None:
         f"{path}:5: `servers` means nothing here; did you mean `server`?",
     )
     assert found.server.bind == "b"
+    found = load(tmp_path, "aliases:\n  x: { command: change, query: x.gq, format: kv }\n")
+    assert found.warnings == (f"{path}:2: `aliases.x.format` means nothing here",)
 
 
 def test_all_problems_are_told_at_once_in_the_order_of_the_file(tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""What a server adds to the engine, and how it stands many clients at a time."""

@@ -1,0 +1,65 @@
+"""`omnigraph serve` and `omnigraph job …`."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.integration.cli.process import ENVIRONMENT, OMNIGRAPH
+from tests.support.server import Client
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from omnigraph_core.engine.omnigraph import Omnigraph
+    from tests.integration.cli.conftest import Call
+
+
+def test_the_process_becomes_the_server(folder: Path, full: Omnigraph) -> None:
+    with subprocess.Popen(
+        [OMNIGRAPH, "serve", "stock", "--bind", "127.0.0.1:0"],
+        cwd=folder,
+        env=ENVIRONMENT,
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        lines = iter(process.stderr.readline, "")
+        url = next(found[1] for line in lines if (found := re.search(r"(http://\S+:\d+)", line)))
+        with Client(url) as client:
+            assert client.get("/branches").json()["branches"] == ["main"]
+        process.send_signal(signal.SIGTERM)
+        process.stderr.read()
+        assert process.wait(60) == 0
+
+
+def test_wrong_options_are_told_by_the_server(folder: Path) -> None:
+    done = subprocess.run(
+        [OMNIGRAPH, "serve", "stock", "--nonsense"],
+        cwd=folder,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--nonsense" in done.stderr
+
+
+def test_the_command_line_does_not_need_the_server() -> None:
+    code = "import sys, omnigraph_core.cli.main; print('omnigraph_core.server' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+@pytest.mark.parametrize("arguments", [["list"], ["show", "01J"], ["cancel", "01J"]])
+def test_a_graph_in_a_store_has_no_jobs(call: Call, arguments: list[str]) -> None:
+    code, output, errors = call("job", *arguments, "--uri", "stock")
+    assert (code, output) == (1, "")
+    assert f"`job {arguments[0]}` is only supported against a server" in errors
