@@ -112,7 +112,10 @@ def build(directory: Path, scale: Scale) -> Path:
     }
     graph.load(pa.table(people), type="Person", mode="append")
     ends = np.random.default_rng(5).integers(0, scale.people, (2, scale.edges)).tolist()
-    knows = {side: [_code(number) for number in end] for side, end in zip(("from", "to"), ends)}
+    knows = {
+        side: [_code(number) for number in end]
+        for side, end in zip(("from", "to"), ends, strict=True)
+    }
     graph.load(pa.table(knows), type="edge:Knows", mode="append")
     graph.load(pa.table({"name": [COUNTER], "value": [0]}), type="Counter", mode="append")
     graph.ensure_indices()

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import io
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, cast
 
-from omnigraph_core.errors import ConfigError, NotFoundError, OmnigraphError, StorageError
+from omnigraph_core.errors import BlobElsewhere, BlobIsNull, ConfigError, StorageError
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
     from omnigraph_core.storage.blobs import BlobReader
     from omnigraph_core.write.blobs import Blob
 
-_KEPT: Final = re.compile(r"the blob is kept at (?P<uri>\S+)")
-_IS_NULL: Final = " is null"
 _PARTIAL: Final = 206
 
 
@@ -42,21 +39,11 @@ def find_blob(http: Transport, call: Call) -> Blob:
         return Blob(uri=headers["location"])
     try:
         http.run(call, lambda response: response.status_code)
-    except OmnigraphError as problem:
-        return _told(problem)
-    raise StorageError("the blob changed while it was opened", retryable=True)
-
-
-def _told(problem: OmnigraphError) -> Blob:
-    """What an error says of a blob that is there, but not as bytes of the graph."""
-    from omnigraph_core.write.blobs import Blob
-
-    kept = _KEPT.match(problem.message) if isinstance(problem, ConfigError) else None
-    if kept is not None:
-        return Blob(uri=kept["uri"])
-    if isinstance(problem, NotFoundError) and problem.message.endswith(_IS_NULL):
+    except BlobElsewhere as kept:
+        return Blob(uri=kept.uri)
+    except BlobIsNull:
         return Blob()
-    raise problem
+    raise StorageError("the blob changed while it was opened", retryable=True)
 
 
 class RemoteBlobReader:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from omnigraph_core.client.decode.commits import decode_commit, decode_snapshot
 from omnigraph_core.client.decode.reading import every, understood
-from omnigraph_core.client.places import place_of, refuse_actor, text_of
+from omnigraph_core.client.places import check_version, place_of, refuse_actor, text_of
 from omnigraph_core.client.requests import get, moment, segment, write
 from omnigraph_core.errors import ConfigError
 from omnigraph_core.manifest.image import MAIN
@@ -100,7 +100,7 @@ class Branches:
 
     def snapshot_at_version(self, version: int, *, branch: str = MAIN) -> Snapshot:
         """A branch at one of its manifest versions."""
-        return self._snapshot(branch=branch, version=version)
+        return self._snapshot(branch=branch, version=check_version(version, branch))
 
     def snapshot_at_time(self, moment: datetime, *, branch: str = MAIN) -> Snapshot:
         """A branch as it was at a moment; without a zone it is UTC."""
@@ -110,7 +110,8 @@ class Branches:
         self, table_key: str, id: str, *, version: int, branch: str = MAIN
     ) -> dict[str, object] | None:
         """One row as JSON at a manifest version of a branch; None if it was not there."""
-        call = get("/entity", table_key=table_key, id=id, version=version, branch=branch)
+        at = check_version(version, branch)
+        call = get("/entity", table_key=table_key, id=id, version=at, branch=branch)
         found: dict[str, object] | None = understood(
             lambda document: document["entity"], self._http.fetch(call)
         )

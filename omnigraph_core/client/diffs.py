@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 _MOST_COMMITS: Final = 128
 _MOST_CHANGES: Final = 1_000
 """The bounds of a page that a graph at hand has; a test compares them."""
+_COMMITS_PER_PAGE: Final = 10_000
+_CHANGES_PER_PAGE: Final = 100_000
+"""What a server gives at most; the next page has the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +157,8 @@ class Diffs:
             cursor=cursor,
             branch=branch,
             values=has_values,
-            max_commits=most_commits,
-            max_changes=most_changes,
+            max_commits=_bounded("most_commits", most_commits, _COMMITS_PER_PAGE),
+            max_changes=_bounded("most_changes", most_changes, _CHANGES_PER_PAGE),
             **_wanted(filter),
         )
         return understood(decode_page, self._http.fetch(call))
@@ -208,6 +211,12 @@ def _wanted(filter: ChangeFilter | None) -> dict[str, object]:
     wanted = filter or EVERYTHING
     parts = {"kind": wanted.kinds, "type": wanted.type_names, "op": wanted.ops}
     return {name: sorted(values) for name, values in parts.items() if values}
+
+
+def _bounded(name: str, wanted: int, most: int) -> int:
+    if wanted < 1:
+        raise ConfigError(f"`{name}` is {wanted}, give 1 or more")
+    return min(wanted, most)
 
 
 def _checked(limit: int | None) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from omnigraph_core.errors import ConfigError
+from omnigraph_core.errors import ConfigError, SnapshotNotFound
 from omnigraph_core.ids import is_ulid
 from omnigraph_core.manifest.snapshot import Snapshot
 
@@ -39,16 +39,18 @@ def text_of(target: str | ReadTarget) -> str:
     return str(name) if is_plain else f"{kind}:{name}"
 
 
-def only_branch(target: str | ReadTarget | Snapshot, method: str) -> str:
-    """The branch a target names.
+def check_version(version: int, branch: str) -> int:
+    """A manifest version that can be asked for.
 
     Raises:
-        ConfigError: it names something else; a server tells this of branches alone.
+        SnapshotNotFound: no branch ever has it, which a server would not even look for.
     """
-    place = place_of(target)
-    if "branch" not in place:
-        raise ConfigError(f"behind a server `{method}` takes a branch, no commit, tag or snapshot")
-    return str(place["branch"])
+    if 0 <= version < 2**63:
+        return version
+    raise SnapshotNotFound(
+        f"no version {version} on {branch}",
+        hint="not published yet, or removed by cleanup; `list_commits` shows the versions",
+    )
 
 
 def refuse_actor(actor: str | None) -> None:

@@ -12,8 +12,9 @@ from omnigraph_core.client.branches import Branches
 from omnigraph_core.client.decode.commits import NamedCommit, NamedSnapshot
 from omnigraph_core.client.decode.reading import understood
 from omnigraph_core.client.jobs import Jobs
-from omnigraph_core.client.places import only_branch, place_of, refuse_actor
+from omnigraph_core.client.places import check_version, place_of, refuse_actor
 from omnigraph_core.client.requests import ARROW, ask, get, write
+from omnigraph_core.exec.guard import check_limits
 from omnigraph_core.manifest.image import MAIN
 from omnigraph_core.manifest.snapshot import Snapshot
 
@@ -51,6 +52,7 @@ class Reads(Branches, Jobs):
         Args:
             max_age: seconds the server may rely on the newest commit it knows of a branch.
         """
+        check_limits(timeout, memory, max_age)
         given = {"timeout": timeout, "memory": memory, "max_age": max_age}
         call = ask("/query", query=source, name=name, params=params, **place_of(target), **given)
         return self._rows(call, timeout, cancellation, target)
@@ -68,7 +70,9 @@ class Reads(Branches, Jobs):
         cancellation: Cancellation | None = None,
     ) -> QueryResult:
         """Run a read on a branch as it was at one of its manifest versions."""
-        given = {"timeout": timeout, "memory": memory, "branch": branch, "version": version}
+        check_limits(timeout, memory)
+        at = {"branch": branch, "version": check_version(version, branch)}
+        given = {"timeout": timeout, "memory": memory, **at}
         call = ask("/query", query=source, name=name, params=params, **given)
         return self._rows(call, timeout, cancellation, None)
 
@@ -93,6 +97,7 @@ class Reads(Branches, Jobs):
         cancellation: Cancellation | None = None,
     ) -> PlanReport:
         """Run a read and tell the rows and seconds of each step beside what was expected."""
+        check_limits(timeout, memory)
         given: dict[str, object] = {"timeout": timeout, "memory": memory, "profile": True}
         call = ask("/explain", query=source, name=name, params=params, **place_of(target), **given)
         return self._plan(_patient(call, timeout), cancellation)
@@ -112,7 +117,7 @@ class Reads(Branches, Jobs):
         """How much every index the schema asks for covers."""
         from omnigraph_core.client.decode.upkeep import decode_indexes
 
-        call = get("/indexes", branch=only_branch(target, "index_status"))
+        call = get("/indexes", **place_of(target))
         return understood(decode_indexes, self._http.fetch(call))
 
     def _rows(

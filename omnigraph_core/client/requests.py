@@ -121,7 +121,7 @@ def segment(name: str) -> str:
     ('review%2F2026', '%2E%2E')
     """
     if not name:
-        raise ConfigError("a name is empty")
+        raise ConfigError("a name must not be empty")
     if name in (".", ".."):  # would be taken for a way through the path
         return name.replace(".", "%2E")
     try:

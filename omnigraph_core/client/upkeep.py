@@ -7,18 +7,18 @@ by modules that load the storage, which are imported where they are needed.
 from __future__ import annotations
 
 import math
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from omnigraph_core.client.decode.reading import understood
 from omnigraph_core.client.jobs import Jobs
 from omnigraph_core.client.places import refuse_actor
 from omnigraph_core.client.requests import ask, write
-from omnigraph_core.errors import ConfigError
+from omnigraph_core.history.retention import retention
 from omnigraph_core.manifest.image import MAIN
 
 if TYPE_CHECKING:
     from collections.abc import Collection
-    from datetime import timedelta
 
     from omnigraph_core.engine.cleanup import CleanupReport
     from omnigraph_core.engine.optimize import TableOptimizeStats
@@ -50,11 +50,12 @@ class Upkeep(Jobs):
         """Remove versions that are neither among the newest `keep` nor younger than that."""
         from omnigraph_core.client.decode.upkeep import decode_cleanup
 
+        _check(keep, older_than, grace)
         given: dict[str, object] = {
             "keep": keep,
             "older_than_secs": _seconds(older_than),
             "grace_secs": _seconds(grace),
-            "branches": None if branches is None else _named(branches),
+            "branches": None if branches is None else list(branches),
             "confirm": not is_preview,
         }
         if is_preview:
@@ -71,12 +72,15 @@ class Upkeep(Jobs):
         return understood(decode_verified, self._worked(write("POST", "/verify", given)))
 
 
+def _check(keep: int | None, older_than: timedelta | None, grace: timedelta | None) -> None:
+    """What no graph can do is refused as a graph at hand refuses it.
+
+    How long the grace must be at least is known to the server alone.
+    """
+    is_negative = grace is not None and grace < timedelta()
+    retention(keep, older_than, grace if is_negative else None)
+
+
 def _seconds(span: timedelta | None) -> int | None:
     """Whole seconds, rounded up: what is kept longer can still be removed."""
     return None if span is None else math.ceil(span.total_seconds())
-
-
-def _named(branches: Collection[str]) -> list[str]:
-    if not branches:  # to a server that is no restriction, and it would clean up all of them
-        raise ConfigError("`branches` is empty", hint="name the branches to clean up, or none")
-    return list(branches)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from omnigraph_core.client.branches import Branches
 from omnigraph_core.client.decode.reading import understood
 from omnigraph_core.client.jobs import Jobs
-from omnigraph_core.client.places import only_branch, place_of, refuse_actor
+from omnigraph_core.client.places import place_of, refuse_actor
 from omnigraph_core.client.requests import NDJSON, ask, get, upload, write
 from omnigraph_core.client.streams import Lines
 from omnigraph_core.manifest.image import MAIN
@@ -131,7 +131,7 @@ class Writes(Branches, Jobs):
         """How many vectors of each embedded property are ready, pending and stale."""
         from omnigraph_core.client.decode.writes import decode_embeddings
 
-        call = get("/embeddings", branch=only_branch(target, "embedding_status"))
+        call = get("/embeddings", **place_of(target))
         return understood(decode_embeddings, self._http.fetch(call))
 
     def embed_backfill(
@@ -229,9 +229,11 @@ class Writes(Branches, Jobs):
         """The answer to a load; rejected records are written where they are wanted."""
         from omnigraph_core.client.rejects import Rejects
         from omnigraph_core.client.uploads import plan_upload
+        from omnigraph_core.engine.writes import load_options
         from omnigraph_core.write.sources import open_sources
 
         refuse_actor(options.get("actor"))
+        chosen = load_options(branch, **options)
         planned = plan_upload(open_sources(data, format=format, type_name=type))
         wanted = options.get("rejects")
         rejects = Rejects(None if wanted is None else Path(wanted), planned.renamed)
@@ -245,8 +247,8 @@ class Writes(Branches, Jobs):
             if_commit=options.get("if_commit"),
             branch=branch,
             from_=source,
-            mode=options.get("mode", _MERGE),
-            embed=options.get("embed", _NOW),
+            mode=chosen.mode,
+            embed=chosen.embed,
             dry_run=options.get("dry_run", False),
             skip_bad=options.get("skip_bad", False),
             rejects=wanted is not None,

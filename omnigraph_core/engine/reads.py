@@ -9,6 +9,7 @@ from omnigraph_core.engine import branching, indexing
 from omnigraph_core.engine.plans import explain_read, profile_read
 from omnigraph_core.exec.catalogs import accepted_catalog
 from omnigraph_core.exec.graph_data import GraphData
+from omnigraph_core.exec.guard import check_limits
 from omnigraph_core.exec.result import QueryResult
 from omnigraph_core.exec.run import Limits, execute
 from omnigraph_core.history.snapshots import ReadTarget
@@ -68,6 +69,7 @@ class Reads:
             QueryNotFound: the text has no query of that name.
             NotFoundError: no such branch, commit or tag.
             ParameterError: every parameter that is missing, undeclared or of the wrong type.
+            ConfigError: it is a mutation, or a limit is below zero.
             QueryStopped: it needs too much memory or time, or was cancelled.
         """
         snapshot = self._snapshot_to_read(target, max_age)
@@ -169,6 +171,7 @@ class Reads:
             assert isinstance(target, ReadTarget)
             return self._rights.demand_at(self._context, Action.READ, target).snapshot
         self._rights.demand(Action.READ, branch=branch)
+        check_limits(max_age=max_age)
         age = settings.READ_MAX_AGE.read() if max_age is None else max_age
         return self._context.recent(branch, age)[1].snapshot
 

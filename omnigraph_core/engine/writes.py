@@ -100,7 +100,7 @@ class Writes:
         """
         actor = self._rights.demand(Action.CHANGE, branch=branch, actor=actor)
         sources = open_sources(data, format=format, type_name=type)
-        options = _load_options(
+        options = load_options(
             branch,
             mode=mode,
             embed=embed,
@@ -138,7 +138,7 @@ class Writes:
             )
 
         sources = open_sources(data, format=format, type_name=type)
-        chosen = _load_options(branch, **options)
+        chosen = load_options(branch, **options)
         return ingest(self._context, sources, source, chosen, self._embedder, may_fork=may_fork)
 
     def mutate(
@@ -285,7 +285,12 @@ class Writes:
         return self._rights.demand_at(self._context, action, chosen).snapshot
 
 
-def _load_options(branch: str, **given: Unpack[LoadKeywords]) -> LoadOptions:
+def load_options(branch: str, **given: Unpack[LoadKeywords]) -> LoadOptions:
+    """How to load, as callers say it.
+
+    Raises:
+        ConfigError: no such mode, or way to embed.
+    """
     rejects = given.get("rejects")
     return LoadOptions(
         mode=_mode(given.get("mode", LoadMode.MERGE)),

@@ -23,6 +23,7 @@ OmnigraphError
 │   ├── RunNotFound
 │   ├── QueryNotFound
 │   ├── GraphNotFound
+│   ├── BlobIsNull
 │   └── ChangeFeedGap
 ├── ConflictError
 │   ├── VersionConflict
@@ -36,6 +37,7 @@ OmnigraphError
 ├── PolicyDenied
 ├── Unauthenticated
 ├── ConfigError
+│   └── BlobElsewhere
 ├── FormatTooNew
 ├── StorageError
 │   └── ObjectNotFound
@@ -73,6 +75,7 @@ from omnigraph_core.errors.root import (
 )
 from omnigraph_core.errors.state import (
     AlreadyExists,
+    BlobIsNull,
     BranchInUse,
     BranchNotFound,
     ChangeFeedGap,
@@ -93,6 +96,7 @@ from omnigraph_core.errors.state import (
     VersionConflict,
 )
 from omnigraph_core.errors.system import (
+    BlobElsewhere,
     BudgetExceeded,
     ConfigError,
     EmbeddingError,
@@ -109,6 +113,8 @@ from omnigraph_core.errors.system import (
 
 __all__ = [
     "AlreadyExists",
+    "BlobElsewhere",
+    "BlobIsNull",
     "BranchInUse",
     "BranchNotFound",
     "BudgetExceeded",

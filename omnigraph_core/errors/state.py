@@ -65,6 +65,12 @@ class GraphNotFound(NotFoundError):
     code = "not_found.graph"
 
 
+class BlobIsNull(NotFoundError):
+    """The row is there, and has no blob."""
+
+    code = "not_found.blob"
+
+
 class ChangeFeedGap(NotFoundError):
     """Commits after a cursor were cleaned up: what they changed can no longer be told."""
 

@@ -53,6 +53,19 @@ class ConfigError(OmnigraphError):
     code = "config.invalid"
 
 
+class BlobElsewhere(ConfigError):
+    """A blob is kept at an address that a server cannot send clients to."""
+
+    code = "blob.elsewhere"
+
+    def __init__(self, uri: str) -> None:
+        super().__init__(f"the blob is kept at {uri}", hint="fetch it from there")
+        self.uri = uri
+
+    def details(self) -> dict[str, object]:
+        return {"uri": self.uri}
+
+
 class FormatTooNew(OmnigraphError):
     """The graph was written by a newer release than this one can read."""
 

@@ -218,6 +218,7 @@ _FACTS: Final[dict[type[OmnigraphError], _Facts]] = {
         **_facts(_text, "actor", "action"),
         **_facts(_plain, "branch", "target_branch", "rule"),
     },
+    errors.BlobElsewhere: _facts(_text, "uri"),
     errors.StorageError: {"is_refused": ("is_refused", bool)},
     errors.BudgetExceeded: {**_facts(_text, "clause"), **_facts(_whole, "needed", "budget")},
     errors.QueryTimeout: {"seconds": ("seconds", lambda value: value or 0.0)},

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 
-from omnigraph_core.errors import BudgetExceeded, QueryCancelled, QueryTimeout
+from omnigraph_core.errors import BudgetExceeded, ConfigError, QueryCancelled, QueryTimeout
 
 
 class Cancellation:
@@ -25,6 +25,21 @@ class Cancellation:
     @property
     def is_cancelled(self) -> bool:
         return self._event.is_set()
+
+
+def check_limits(
+    timeout: float | None = None, memory: int | None = None, max_age: float | None = None
+) -> None:
+    """
+    Raises:
+        ConfigError: nothing can be read within them.
+    """
+    if timeout is not None and not timeout > 0:
+        raise ConfigError(f"`timeout` is {timeout:g}, give more than 0 seconds")
+    if memory is not None and memory < 1:
+        raise ConfigError(f"`memory` is {memory}, give 1 byte or more")
+    if max_age is not None and not max_age >= 0:
+        raise ConfigError(f"`max_age` is {max_age:g}, give 0 seconds or more")
 
 
 class Guard:

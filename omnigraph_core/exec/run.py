@@ -15,7 +15,7 @@ from omnigraph_core.clock import now_us
 from omnigraph_core.errors import QueryCancelled
 from omnigraph_core.exec.collect import run_read
 from omnigraph_core.exec.context import Run
-from omnigraph_core.exec.guard import Guard
+from omnigraph_core.exec.guard import Guard, check_limits
 from omnigraph_core.exec.point import find_point
 from omnigraph_core.exec.query_vectors import QueryVectors
 from omnigraph_core.interruption import interrupted_by
@@ -44,6 +44,9 @@ class Limits:
     timeout: float | None = None
     memory: int | None = None
     cancellation: Cancellation | None = None
+
+    def __post_init__(self) -> None:
+        check_limits(self.timeout, self.memory)
 
     def guard(self) -> Guard:
         """Begin to count."""

@@ -194,8 +194,9 @@ class _Check:
         if not all(self._is_plain(other) for other in connected(catalog, [key])):
             return None
         case, rows = self.works[key].case, self.works[key].rows
+        refused = pa.array([], pa.utf8()) if rows is None else rows.refused
         if not case.is_divided or not case.is_ours_changed:
-            return OurRows(type, None)
+            return OurRows(type, None, refused=refused)
         if case.base is None or case.ours is None:
             return None
         base, ours = self.sides.base.view(case.base), self.sides.ours.view(case.ours)
@@ -203,7 +204,6 @@ class _Check:
         touched = known if isinstance(known, TouchedRows) else touched_rows(base, ours)
         if touched is None or len(touched) > MOST_MET:
             return None
-        refused = pa.array([], pa.utf8()) if rows is None else rows.refused
         return OurRows(type, touched, partial(self.sides.we_keep_ids, case), refused)
 
     def _is_plain(self, key: str) -> bool:

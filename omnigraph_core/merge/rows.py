@@ -98,8 +98,8 @@ class RowMerge:
 
     @property
     def has_own_changes(self) -> bool:
-        """Whether the target has written rows, too."""
-        return len(self.mine) > 0
+        """Whether the target has touched rows, too, or lacks some that the base cannot tell."""
+        return len(self.mine) > 0 or len(self.refused) > 0
 
     def iter_rows(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """The rows to write, some at a time: the source's first, then those with values of both."""

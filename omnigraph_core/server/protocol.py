@@ -75,8 +75,13 @@ class Protocol(HttpToolsProtocol):
         elif self._is_in_head or self._is_in_body:
             self._begin_watch(self.head_seconds if self._is_in_head else self.body_seconds)
 
+    def on_message_begin(self) -> None:
+        if not self._is_in_head:  # right behind the request before
+            self._is_in_head, self._began, self._head_size = True, self._heard, 1
+        super().on_message_begin()
+
     def on_headers_complete(self) -> None:
-        size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
+        size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
         self._is_in_head, self._is_in_body = False, True
         self._head_size, self._answered = 0, None
         app = self.app
@@ -94,7 +99,8 @@ class Protocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         self._answered = self.loop.time()
         super().on_response_complete()
-        if self._refusal is not None and not self.pipeline and not self.transport.is_closing():
+        is_last = self.cycle.response_complete and not self.transport.is_closing()
+        if self._refusal is not None and is_last:
             self.transport.write(self._refusal)
             self.transport.close()
 

@@ -60,6 +60,7 @@ class Asked:
     params: Mapping[str, Any] | None = None
     timeout: float | None = None
     memory: int | None = None
+    max_age: float | None = None
 
     def run(self, graph: Omnigraph, cancellation: Cancellation) -> QueryResult:
         return graph.query(
@@ -70,6 +71,7 @@ class Asked:
             timeout=self.timeout,
             memory=self.memory,
             cancellation=cancellation,
+            max_age=self.max_age,
         )
 
 

@@ -14,6 +14,15 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 Microseconds = Annotated[int, Field(description="Microseconds since the epoch.")]
 Version = Annotated[int, Field(ge=0, le=2**63 - 1, description="A manifest version.")]
 Seconds = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False, description="Seconds.")]
+Age = Annotated[
+    float,
+    Field(
+        ge=0,
+        le=1e9,
+        allow_inf_nan=False,
+        description="Seconds that the newest known commit of a branch may count as the newest.",
+    ),
+]
 Bytes = Annotated[int, Field(gt=0, le=2**63 - 1, description="Bytes.")]
 
 
@@ -74,7 +83,7 @@ class HealthOutput(BaseModel):
     status: Literal["ok"]
     version: str = Field(description="The version of the interface.")
     source_version: str | None = None
-    omnigraph_version: str
+    omnigraph_version: str | None = None
 
 
 class Given(BaseModel):
@@ -124,6 +133,7 @@ class ReadRequest(Place):
     params: dict[str, Any] | None = None
     timeout: Seconds | None = None
     memory: Bytes | None = None
+    max_age: Age | None = None
 
 
 class QueryText(Given):
@@ -150,13 +160,16 @@ class QueryText(Given):
         return self.name if self.name is not None else self.query_name
 
 
+class ExplainRequest(QueryText, Place):
+    timeout: Seconds | None = None
+    memory: Bytes | None = None
+    profile: bool | None = Field(None, description="Run it, and tell rows and time of each step.")
+
+
 class QueryRequest(QueryText, Place):
     timeout: Seconds | None = None
     memory: Bytes | None = None
-
-
-class ExplainRequest(QueryRequest):
-    profile: bool | None = Field(None, description="Run it, and tell rows and time of each step.")
+    max_age: Age | None = None
 
 
 class ReadTargetOutput(BaseModel):
@@ -192,7 +205,7 @@ class SnapshotTableOutput(BaseModel):
     table_version: int
     table_branch: str | None
     row_count: int
-    physical_version: int | None = None
+    physical_version: str | None = Field(None, description="A number beyond 2^53, as text.")
     fragment_count: int | None = None
     operation: str | None = None
 

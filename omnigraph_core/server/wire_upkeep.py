@@ -125,7 +125,7 @@ class IndexOutput(BaseModel):
 
 class IndexListOutput(BaseModel):
     uri: str
-    branch: str
+    branch: str | None = Field(description="Null for a commit or a tag.")
     indexes: list[IndexOutput]
 
 
@@ -140,7 +140,7 @@ class EmbeddingOutput(BaseModel):
 
 class EmbeddingListOutput(BaseModel):
     uri: str
-    branch: str
+    branch: str | None = Field(description="Null for a commit or a tag.")
     embeddings: list[EmbeddingOutput]
 
 

@@ -33,6 +33,10 @@ _WINDOW_BYTES: Final = 32 * 2**20
 """Rows that were not written by id are picked from all over the table: the fewer times the better.
 """
 
+_CHUNK_BYTES: Final = 256 * 2**10
+_FIRST_ROWS: Final = 1024
+"""Rows that are read before all others, for the first chunk to come early."""
+
 _DATES: Final = frozenset({Scalar.DATE, Scalar.DATETIME})
 _LIMITED: Final = _DATES | {Scalar.F32, Scalar.F64, Scalar.VECTOR}
 """Types that can hold what JSON has no form for."""
@@ -68,6 +72,8 @@ def export_jsonl(
 ) -> Iterator[bytes]:
     """The rows of the types, one after the other, as chunks of whole lines.
 
+    A chunk is of some 256 KiB at most, or one line.
+
     Args:
         open_table: the table of a table key, always of the same snapshot.
         batch_rows: rows that a chunk holds at most.
@@ -78,8 +84,11 @@ def export_jsonl(
     for type in selected:
         table = open_table(type.table_key)
         _refuse_unprintable(type, table, batch_rows)
-        batches = iter_by_id(table, exported_columns(type), batch_rows=batch_rows)
-        yield from map(partial(row_lines, type), batches)
+        columns = exported_columns(type)
+        batches = iter_by_id(table, columns, batch_rows=batch_rows, first_rows=_FIRST_ROWS)
+        for lines in map(partial(row_lines, type), batches):
+            yield from _pieces(lines)
+            del lines  # they may be large, and are not to be held while the next are made
 
 
 def exported_columns(type: GraphType) -> tuple[str, ...]:
@@ -94,19 +103,43 @@ def exported_columns(type: GraphType) -> tuple[str, ...]:
 
 
 def iter_by_id(
-    table: Table, columns: Sequence[str], *, batch_rows: int = BATCH_ROWS
+    table: Table, columns: Sequence[str], *, batch_rows: int = BATCH_ROWS, first_rows: int = 0
 ) -> Iterator[pa.Table]:
     """All rows by id, as many at a time as fit a few megabytes, `batch_rows` at most.
 
     A row whose blobs are larger than that comes alone.
+
+    Args:
+        first_rows: so many are read before the rest, to have some early.
     """
+    addresses = _addresses_by_id(table)
+    for portion in (addresses.slice(0, first_rows), addresses.slice(first_rows)):
+        yield from _iter_at(table, portion, columns, batch_rows)
+
+
+def _iter_at(
+    table: Table, addresses: pa.Array, columns: Sequence[str], batch_rows: int
+) -> Iterator[pa.Table]:
     # One small blob says nothing about the next: rows that have any cannot be cut by the average.
     window = _BATCH_BYTES if table.blobs_of(columns) else _WINDOW_BYTES
-    for rows in iter_taken(table, _addresses_by_id(table), columns, portion_bytes=window):
+    for rows in iter_taken(table, addresses, columns, portion_bytes=window):
         size = min(batch_rows, _fitting(rows, _BATCH_BYTES))
         for start in range(0, rows.num_rows, size):
             yield rows.slice(start, size)
         del rows  # they may be large, and are not to be held while the next are read
+
+
+def _pieces(lines: bytes) -> Iterator[bytes]:
+    """Lines cut into chunks of whole ones. Line ends within a record are escaped."""
+    start = 0
+    while len(lines) - start > _CHUNK_BYTES:
+        end = lines.rfind(b"\n", start, start + _CHUNK_BYTES) + 1
+        if end == 0:  # a line that is larger comes alone
+            end = lines.index(b"\n", start) + 1
+        yield lines[start:end]
+        start = end
+    if start < len(lines):
+        yield lines[start:] if start else lines
 
 
 def _refuse_unknown(asked: Iterable[tuple[str, Sequence[str], set[str]]]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -140,14 +141,20 @@ def _pieces(blob: Blob, offset: int, length: int | None) -> Iterator[bytes]:
 
 @contextmanager
 def _replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file that takes its place when it is whole; a failure leaves the old one."""
-    partial = path.with_name(f"{path.name}.part")
+    """A file that takes its place when it is whole; a failure leaves the old one.
+
+    What is no file, such as a pipe, is written to as it is.
+    """
+    is_file = path.is_file() or not path.exists()
+    partial = path.with_name(f"{path.name}.{os.getpid()}.part") if is_file else path
     try:
         with partial.open("wb") as file:
             yield file
-        partial.replace(path)
+        if is_file:
+            partial.replace(path)
     except OSError as problem:
         raise ConfigError(f"cannot write {path}: {problem.strerror}") from problem
     finally:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
+        if is_file:
+            with suppress(OSError):
+                partial.unlink(missing_ok=True)

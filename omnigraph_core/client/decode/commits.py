@@ -112,7 +112,7 @@ def _decode_table(document: Document) -> TableEntry:
         table_key=document["table_key"],
         location=document["table_path"],
         table_version=document["table_version"],
-        physical_version=document["physical_version"],
+        physical_version=int(document["physical_version"]),
         branch=document["table_branch"],
         row_count=document["row_count"],
         fragment_count=document["fragment_count"],

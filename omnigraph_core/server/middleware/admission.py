@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from omnigraph_core.server.errors import failure, request_id_of
-from omnigraph_core.server.middleware.bodies import declared_length
+from omnigraph_core.server.middleware.bodies import SPOOLED, declared_length
 from omnigraph_core.server.wire import ErrorCode
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Admission:
             await self._app(scope, receive, send)
             return
         who = _who(scope)
-        announced = declared_length(scope) or 0
+        announced = 0 if scope["path"] in SPOOLED else declared_length(scope) or 0
         if self._is_full(who, announced):
             await _refuse(scope, receive, send)
             return
@@ -52,7 +52,7 @@ class Admission:
             """A body of unknown length counts as it comes."""
             nonlocal held
             message = await receive()
-            if not announced:
+            if not announced and scope["path"] not in SPOOLED:
                 length = len(message.get("body", b""))
                 held += length
                 self._bytes[who] += length

@@ -18,6 +18,8 @@ _OTHERS: Final[dict[str, int | None]] = {
     "/load/ndjson": None,  # these go to disk as they come
     "/load/files": None,
 }
+SPOOLED: Final = frozenset(path for path, limit in _OTHERS.items() if limit is None)
+"""Paths whose bodies are never in memory as a whole."""
 
 
 class BodyLimits:

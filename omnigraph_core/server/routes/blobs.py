@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query, Request, Response
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, StreamingResponse
 
-from omnigraph_core.errors import ConfigError, NotFoundError
+from omnigraph_core.errors import BlobElsewhere, BlobIsNull
 from omnigraph_core.history.snapshots import ReadTarget
 from omnigraph_core.server.access import Graph  # noqa: TC001 - read from the annotations
 from omnigraph_core.server.errors import errors
@@ -103,7 +103,7 @@ async def _respond(
     if found.uri is not None:
         return _elsewhere(found.uri)
     if found.reader is None:
-        raise NotFoundError(f"`{named[2]}` of {named[0]} {named[1]!r} is null")
+        raise BlobIsNull(f"`{named[2]}` of {named[0]} {named[1]!r} is null")
     with ExitStack() as unless_sent:
         unless_sent.callback(found.reader.close)
         response = _answer(request, found.tag, found.reader)
@@ -136,7 +136,7 @@ def _tag(snapshot: Snapshot, type: str, id: str, property: str) -> str:
 
 def _elsewhere(uri: str) -> Response:
     if not uri.lower().startswith(("http://", "https://")):
-        raise ConfigError(f"the blob is kept at {uri}", hint="fetch it from there")
+        raise BlobElsewhere(uri)
     return RedirectResponse(uri, 302)
 
 

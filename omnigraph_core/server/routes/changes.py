@@ -128,7 +128,7 @@ async def poll_changes(
 
     def poll() -> dict[str, object]:
         page = graph.graph.poll(
-            cursor or _start(graph.graph, start, branch, wanted),
+            _start(graph.graph, start, branch, wanted) if cursor is None else cursor,
             branch=branch,
             filter=wanted,
             has_values=values,

@@ -14,6 +14,7 @@ from omnigraph_core.server.access import Graph  # noqa: TC001 - read from the an
 from omnigraph_core.server.answers import answer
 from omnigraph_core.server.errors import errors
 from omnigraph_core.server.idempotency import once
+from omnigraph_core.server.targets import which
 from omnigraph_core.server.threads import reading
 from omnigraph_core.server.wire_loads import JobOutput
 from omnigraph_core.server.wire_upkeep import (
@@ -28,7 +29,9 @@ if TYPE_CHECKING:
 
 router = APIRouter()
 
-BranchParameter = Annotated[str, Query(description="The branch to look at.")]
+BranchParameter = Annotated[str | None, Query(description="The branch; main by default.")]
+SnapshotParameter = Annotated[str | None, Query(description="A commit id, in place of a branch.")]
+TagParameter = Annotated[str | None, Query(description="A tag, in place of a branch.")]
 
 _JOB: Final[dict[int | str, dict[str, Any]]] = {
     202: {"model": JobOutput, "description": "With `Prefer: respond-async`."},
@@ -43,10 +46,16 @@ _JOB: Final[dict[int | str, dict[str, Any]]] = {
     summary="How much every index covers",
     responses={200: {"model": IndexListOutput}},
 )
-async def get_indexes(graph: Graph, branch: BranchParameter = MAIN) -> Response:
-    reports = await reading(lambda: graph.graph.index_status(branch))
+async def get_indexes(
+    graph: Graph,
+    branch: BranchParameter = None,
+    snapshot: SnapshotParameter = None,
+    tag: TagParameter = None,
+) -> Response:
+    place = which(branch, snapshot, tag)
+    reports = await reading(lambda: graph.graph.index_status(place.read_target))
     indexes = [report.to_json() for report in reports]
-    return answer({"uri": graph.uri, "branch": branch, "indexes": indexes})
+    return answer({"uri": graph.uri, "branch": place.read_target.branch, "indexes": indexes})
 
 
 @router.post(
@@ -88,10 +97,17 @@ async def ensure_indexes(
     summary="How many vectors are ready, pending and stale",
     responses={200: {"model": EmbeddingListOutput}},
 )
-async def get_embeddings(graph: Graph, branch: BranchParameter = MAIN) -> Response:
-    found = await reading(lambda: graph.graph.embedding_status(branch))
+async def get_embeddings(
+    graph: Graph,
+    branch: BranchParameter = None,
+    snapshot: SnapshotParameter = None,
+    tag: TagParameter = None,
+) -> Response:
+    place = which(branch, snapshot, tag)
+    found = await reading(lambda: graph.graph.embedding_status(place.read_target))
     embeddings = [item.to_json() for item in found]
-    return answer({"uri": graph.uri, "branch": branch, "embeddings": embeddings})
+    document = {"uri": graph.uri, "branch": place.read_target.branch, "embeddings": embeddings}
+    return answer(document)
 
 
 @router.post(

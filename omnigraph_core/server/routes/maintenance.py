@@ -8,6 +8,7 @@ from typing import Any, Final
 from fastapi import APIRouter, Request, Response
 
 from omnigraph_core.engine.rights import Rights
+from omnigraph_core.errors import ConfigError
 from omnigraph_core.manifest.image import MAIN
 from omnigraph_core.policy.model import Action
 from omnigraph_core.server import jobs
@@ -71,12 +72,15 @@ async def optimize(request: Request, graph: Graph, body: OptimizeRequest | None 
     responses={200: {"model": CleanupOutput}, **_JOB},
 )
 async def cleanup(request: Request, graph: Graph, body: CleanupRequest) -> Response:
+    if body.branches is not None and not body.branches:
+        raise ConfigError("`branches` is empty", hint="name some, or leave it out to mean all")
+
     def work(_progress: object, _check: object) -> object:
         report = graph.graph.cleanup(
             keep=body.keep,
             older_than=_span(body.older_than_secs),
             grace=_span(body.grace_secs),
-            branches=body.branches or None,
+            branches=body.branches,
             is_preview=not body.confirm,
         )
         policy = {"keep_versions": body.keep, "older_than_secs": body.older_than_secs}

@@ -143,7 +143,8 @@ async def _mutated(
             embed=embed,
             if_commit=head,
             idempotency_key=key,
-        )
+        ),
+        turn=(graph.id, branch.strip()),
     )
     return answer(_document(result))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Request, Response
@@ -40,13 +41,15 @@ _EXPORT: Final[dict[int | str, dict[str, Any]]] = {
 @router.post("/read", operation_id="read", summary="Run a query", responses=_ROWS)
 async def read(request: Request, graph: Graph, body: ReadRequest) -> Response:
     place = which(body.branch, body.snapshot, body.tag, body.version, body.at)
-    asked = Asked(place, body.query_source, body.query_name, body.params, body.timeout, body.memory)
+    named = (body.query_source, body.query_name, body.params)
+    asked = Asked(place, *named, body.timeout, body.memory, body.max_age)
     return await respond(request, graph, asked)
 
 
 @router.post("/query", operation_id="query", summary="Run a query", responses=_ROWS)
 async def query(request: Request, graph: Graph, body: QueryRequest) -> Response:
-    return await respond(request, graph, _asked(body))
+    asked = replace(_asked(body), max_age=body.max_age)
+    return await respond(request, graph, asked)
 
 
 @router.post(
@@ -111,6 +114,6 @@ async def entity(
     return answer({"entity": await reading(found)})
 
 
-def _asked(body: QueryRequest) -> Asked:
+def _asked(body: QueryRequest | ExplainRequest) -> Asked:
     place = which(body.branch, body.snapshot, body.tag, body.version, body.at)
     return Asked(place, body.source, body.chosen, body.params, body.timeout, body.memory)

@@ -52,7 +52,7 @@ def _document(found: Snapshot) -> dict[str, object]:
                 "table_version": entry.table_version,
                 "table_branch": entry.branch,
                 "row_count": entry.row_count,
-                "physical_version": entry.physical_version,
+                "physical_version": str(entry.physical_version),
                 "fragment_count": entry.fragment_count,
                 "operation": str(entry.operation),
             }

@@ -116,15 +116,17 @@ async def _mutate(
     if body.snapshot is not None:
         raise ConfigError(f"query `{stored.name}` changes the graph: name a branch, no snapshot")
     head, key = if_commit(request), key_of(request)
+    branch = MAIN if body.branch is None else body.branch
     result = await writing(
         lambda: graph.graph.mutate(
             stored.text,
             body.params,
             name=stored.name,
-            branch=MAIN if body.branch is None else body.branch,
+            branch=branch,
             if_commit=head,
             idempotency_key=key,
-        )
+        ),
+        turn=(graph.id, branch.strip()),
     )
     commit = None if result.commit is None else result.commit.to_json()
     return answer({**result.to_json(), "commit": commit, "is_repeat": result.is_repeat})

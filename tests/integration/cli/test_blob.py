@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,8 +12,6 @@ from omnigraph_core.cli.commands import blob
 from tests.integration.cli.process import omnigraph
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from omnigraph_core.engine.omnigraph import Omnigraph
     from tests.integration.cli.conftest import Call
 
@@ -31,6 +30,11 @@ def test_bytes_come_out_as_they_are(
     assert call(*arguments, "--output", "m10.bin") == (0, "", "")
     assert (folder / "m10.bin").read_bytes() == b"hex"
     assert not list(folder.glob("*.part"))
+    (folder / "m10.bin").write_bytes(b"old")
+    assert call(*arguments[:3], "none", *arguments[4:], "--output", "m10.bin")[0] == 1
+    assert (folder / "m10.bin").read_bytes() == b"old"
+    assert call(*arguments, "--output", "/dev/null") == (0, "", "")
+    assert not Path("/dev/null").is_file()
 
 
 def test_other_times(call: Call, full: Omnigraph) -> None:

@@ -150,6 +150,9 @@ def test_malformed_lines_are_all_told(seeds: Path) -> None:
         ([*FILES, "--select", "sku"], 1, "expected [Type:]field=value"),
         (["--seed", "none.yaml"], 1, "cannot read none.yaml"),
         (["none", "--status"], 1, "no graph at"),
+        (["status", "none"], 1, "no graph at"),
+        (["status", "a", "b"], 2, "expected one graph, found a b"),
+        ([*FILES, "--as", "ada"], 2, "--as cannot be used with files"),
         (["stock", "--branch", "none"], 1, "none"),
     ],
 )

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from omnigraph_core.engine.omnigraph import Omnigraph
     from tests.integration.cli.conftest import Call
 
@@ -45,6 +47,21 @@ def test_a_document(call: Call, full: Omnigraph) -> None:
         ("table_branch", None),
         ("row_count", 2),
     ]
+
+
+def test_the_branch_of_the_configuration(call: Call, folder: Path, full: Omnigraph) -> None:
+    full.branch_create("review")
+    full.branch_create("next", source="review")
+    full.tag_create("v1", "main")
+    (folder / "omnigraph.yaml").write_text("cli: { branch: review }\n")
+    assert call("snapshot", "stock")[1].startswith("branch: review\n")
+    assert call("snapshot", "stock", "--branch", "main")[1].startswith("branch: main\n")
+    assert call("snapshot", "stock", "--tag", "v1")[1].startswith("branch: main\n")
+    assert call("index", "status", "stock", "--json")[1].startswith(
+        '{\n  "uri": "stock",\n  "branch": "review"'
+    )
+    # What is written to by a merge is never a default that somebody may have forgotten.
+    assert call("branch", "merge", "next", "stock")[1].startswith("merged next into main:")
 
 
 def test_what_was(call: Call, full: Omnigraph) -> None:

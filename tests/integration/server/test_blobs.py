@@ -116,7 +116,11 @@ def test_a_blob_that_is_kept_elsewhere(client: Client) -> None:
     response = fetch(client, "p3")
     assert response.status_code == 302
     assert response.headers["location"] == "https://example.org/drawings/p3?a=b"
-    assert "file:///drawings/p4" in document(fetch(client, "p4"), 400)["error"]
+    refused = document(fetch(client, "p4"), 400)
+    assert refused["reason"] == "blob.elsewhere"
+    assert refused["details"] == {"uri": "file:///drawings/p4"}
+    assert document(fetch(client, "p2"), 404)["reason"] == "not_found.blob"
+    assert document(fetch(client, "nothing"), 404)["reason"] == "not_found"
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ FEW = "query few() { match { $p: Person } return { $p.name } limit 3 }"
 MANY = 30_000
 USUAL, LARGE = 1_048_576, 33_554_432
 JSON = {"Content-Type": "application/json"}
+LINES = {"Content-Type": "application/x-ndjson"}
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +100,10 @@ def test_an_actor_has_so_many_requests_at_a_time(people: Omnigraph, tmp_path: Pa
         until(client, 200)
         assert client.request("POST", "/read", content=padded(100_001)).status_code == 429
         assert client.request("POST", "/read", content=padded(90_000)).status_code == 415
+        line = b'{"type": "Person", "data": {"name": "Alice"}}\n'
+        for content in (line * 3_000, chunks(line * 3_000)):  # to disk, whatever their length
+            sent = client.request("POST", "/load/ndjson?mode=merge", content=content, headers=LINES)
+            assert sent.status_code != 429
 
 
 def until(client: Client, status: int) -> Any:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from omnigraph_core.history.snapshots import ReadTarget
 from tests.support.served import document, lines, new_stock, part, stock_server
 
 if TYPE_CHECKING:
@@ -39,6 +40,12 @@ def test_indexes_are_told_and_built(client: Client, stock: Omnigraph) -> None:
     built = document(client.post("/indexes"))
     assert {index["column"] for index in built["indexes"]} >= {"name"}
     assert document(client.get("/indexes"))["indexes"][0]["rows"] > 0
+    first = stock.list_commits()[-1].graph_commit_id
+    of_first = document(client.get("/indexes", params={"snapshot": first}))
+    assert of_first["branch"] is None
+    assert {index["rows"] for index in of_first["indexes"]} == {0}
+    both = client.get("/indexes", params={"snapshot": first, "tag": "v1"})
+    assert "exclude each other" in document(both, 400)["error"]
     missing = document(client.get("/indexes", params={"branch": "nowhere"}), 404)
     assert missing["reason"] == "not_found.branch"
     assert document(client.post("/indexes", {"branch": "nowhere"}), 404)["code"] == "not_found"
@@ -69,6 +76,7 @@ def test_cleanup_shows_before_it_removes(client: Client, stock: Omnigraph) -> No
         ({}, 400),
         ({"keep": 1, "grace_secs": 1}, 400),
         ({"keep": 1, "branches": ["nowhere"]}, 404),
+        ({"keep": 1, "branches": [], "confirm": True}, 400),
         ({"keep": 0}, 422),
         ({"older_than_secs": 10**30}, 422),
         (None, 422),
@@ -95,9 +103,13 @@ def test_embeddings_are_told_and_made(tmp_path: Path, monkeypatch: pytest.Monkey
     graph = Omnigraph.init(str(tmp_path / "stock"), schema)
     note = {"type": "Note", "data": {"slug": "a", "text": "bolts"}}
     graph.load(lines([note]), embed="off")
+    loaded = graph.head_commit_id_for_branch()
     with stock_server(tmp_path) as client:
         (status,) = document(client.get("/embeddings"))["embeddings"]
         assert (status["type"], status["property"], status["pending"]) == ("Note", "v", 1)
         done = document(client.post("/embeddings/backfill"))
         assert (done["vectors_made"], done["branch"], len(done["commits"])) == (1, "main", 1)
         assert document(client.get("/embeddings"))["embeddings"][0]["ready"] == 1
+        graph.tag_create("before", target=ReadTarget(snapshot_id=loaded))
+        (status,) = document(client.get("/embeddings", params={"tag": "before"}))["embeddings"]
+        assert (status["ready"], status["pending"]) == (0, 1)

@@ -51,7 +51,7 @@ BODIES = {
     "SchemaApplyRequest": ("schema_source", ""),
     "BranchCreateRequest": ("name", "from"),
     "BranchMergeRequest": ("source", "target"),
-    "HealthOutput": ("status version omnigraph_version", "source_version"),
+    "HealthOutput": ("status version", "source_version omnigraph_version"),
     "SnapshotOutput": ("branch manifest_version tables", ""),
     "SnapshotTableOutput": (
         "table_key table_path table_version table_branch row_count", "",
@@ -100,6 +100,28 @@ def operations(document: dict[str, Any]) -> dict[str, tuple[str, str, dict[str, 
         for path, found in document["paths"].items()
         for method, operation in found.items()
     }
+
+
+READS_BY_POST = {
+    "cancelJob", "diffBranches", "explainQuery", "export", "planSchema", "previewRun", "query",
+    "read",
+}  # fmt: skip
+
+
+def headers_of(operation: dict[str, Any]) -> set[str]:
+    return {item["name"].lower() for item in operation["parameters"] if item["in"] == "header"}
+
+
+def test_headers_are_described(document: dict[str, Any]) -> None:
+    for name, (method, _, operation) in operations(document).items():
+        found = headers_of({"parameters": [], **operation})
+        is_write = method not in ("get", "head") and name not in READS_BY_POST
+        assert ("idempotency-key" in found) == is_write, name
+        assert ("prefer" in found) == ("202" in operation["responses"]), name
+        assert ("omnigraph-if-graph-commit" in found) == ("412" in operation["responses"]), name
+        for response in operation["responses"].values():
+            assert "X-Request-Id" in response["headers"]
+    assert "RequestId" in document["components"]["headers"]
 
 
 def test_the_files_are_in_step_with_the_code(document: dict[str, Any]) -> None:

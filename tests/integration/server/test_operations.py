@@ -95,6 +95,19 @@ def test_read_of_no_rows(open_server: Client) -> None:
     assert (found["row_count"], found["columns"], found["rows"]) == (0, ["name"], [])
 
 
+def test_read_of_what_may_be_old(open_server: Client, people: Omnigraph) -> None:
+    people.branch_create("aged")
+    body = {"query": OLDER, "params": {"than": 0}, "branch": "aged"}
+    before = ok(open_server.post("/query", body))["row_count"]
+    people.load(b'{"type": "Person", "data": {"name": "Zoe", "age": 50}}', branch="aged")
+    old = {**body, "max_age": 600}
+    assert ok(open_server.post("/query", old))["row_count"] == before
+    read = {"query_source": OLDER, "params": {"than": 0}, "branch": "aged", "max_age": 600}
+    assert ok(open_server.post("/read", read))["row_count"] == before
+    assert ok(open_server.post("/query", {**body, "max_age": 0}))["row_count"] == before + 1
+    assert open_server.post("/query", {**body, "max_age": -1}).status_code == 422
+
+
 def test_read_at_a_snapshot_a_version_a_tag_and_a_moment(
     open_server: Client, people: Omnigraph
 ) -> None:

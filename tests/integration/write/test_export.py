@@ -90,9 +90,11 @@ def spied(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     sizes: list[int] = []
     taken = lookup._taken
 
-    def counting(table: Table, addresses: pa.Array, columns: Sequence[str]) -> pa.Table:
+    def counting(
+        table: Table, addresses: pa.Array, columns: Sequence[str], *, is_sparse: bool
+    ) -> pa.Table:
         sizes.append(len(addresses))
-        return taken(table, addresses, columns)
+        return taken(table, addresses, columns, is_sparse=is_sparse)
 
     monkeypatch.setattr(lookup, "_taken", counting)
     return sizes
@@ -107,6 +109,30 @@ def test_wide_rows_come_fewer_at_a_time(tables: Tables, monkeypatch: pytest.Monk
     assert max(map(len, chunks)) < 60_000
     assert max(sizes[1:]) <= 10, "and no more than that are read at once"
     assert len(b"".join(chunks).splitlines()) == sum(sizes) == 100
+
+
+def test_chunks_are_small(tables: Tables) -> None:
+    tables.append(NOTE, [note(f"n{number:03d}", "x" * 4_000) for number in range(500)])
+    tables.append(NOTE, [note("n0", "y" * 600_000)])
+    chunks = list(export_jsonl([NOTE], tables.open))
+    assert all(chunk.endswith(b"\n") for chunk in chunks)
+    large = [chunk for chunk in chunks if len(chunk) > 256 * 1024]
+    assert [chunk.count(b"\n") for chunk in large] == [1], "a line is never cut"
+    assert len(chunks) < 12
+    assert [json.loads(line)["data"]["id"] for line in b"".join(chunks).splitlines()] == sorted(
+        ["n0", *(f"n{number:03d}" for number in range(500))]
+    )
+
+
+def test_some_rows_are_read_before_the_rest(
+    tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = spied(monkeypatch)
+    tables.append(NOTE, [note(f"{number:05d}") for number in range(5_000, 0, -1)])
+    chunks = export_jsonl([NOTE], tables.open)
+    assert next(chunks).endswith(b"\n")
+    assert sum(sizes) <= 1024
+    assert sum(1 for chunk in chunks for _ in chunk.splitlines()) + 1024 == 5_000
 
 
 def test_narrow_rows_come_many_at_a_time(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -135,7 +135,7 @@ def test_commits_of_other_branches() -> None:
 
 TABLE = {
     "table_key": "node:A", "table_path": "nodes/1", "table_version": 2, "table_branch": None,
-    "row_count": 3, "physical_version": 2**63, "fragment_count": 1, "operation": "append",
+    "row_count": 3, "physical_version": str(2**63), "fragment_count": 1, "operation": "append",
 }  # fmt: skip
 SNAPSHOT = {
     "branch": "main", "manifest_version": 4, "incarnation": "main", "commit": sent(COMMIT),
@@ -146,6 +146,7 @@ SNAPSHOT = {
 def test_snapshots() -> None:
     found = decode_snapshot(SNAPSHOT, lambda _: SCHEMA)
     assert found.table("node:A").row_count == 3
+    assert found.table("node:A").physical_version == 2**63
     assert (found.commit, found.schema) == (COMMIT, SCHEMA)
     assert found == decode_snapshot(SNAPSHOT, lambda _: SCHEMA)
     assert "node:A" in repr(found)

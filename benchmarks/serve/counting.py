@@ -1,0 +1,104 @@
+"""Several clients raise one counter, through several worker processes: no step may be lost.
+
+A client reads the counter and asks for the next value on the condition that it is still what was
+read. Who is refused with a conflict, or came too late, begins again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import uvloop
+
+from benchmarks.serve.clients import connected
+from benchmarks.serve.data import COUNTER, COUNTING, Call
+
+if TYPE_CHECKING:
+    from benchmarks.serve.clients import Place
+    from benchmarks.serve.connection import Connection
+
+
+@dataclass(slots=True)
+class Count:
+    """What became of all steps."""
+
+    wanted: int
+    value: int = -1
+    """Of the counter in the end, as every worker tells it."""
+    statuses: Counter[int] = field(default_factory=Counter)
+    late: int = 0
+    """Steps that found another value than the one read before."""
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def failures(self) -> int:
+        return sum(count for status, count in self.statuses.items() if status >= 500)
+
+    @property
+    def is_exact(self) -> bool:
+        return self.value == self.wanted and not self.problems
+
+
+def count(place: Place, *, clients: int, steps: int) -> Count:
+    """Let each client raise the counter by so many steps of one."""
+    return uvloop.run(_count(place, clients, steps))
+
+
+async def _count(place: Place, clients: int, steps: int) -> Count:
+    found = Count(clients * steps)
+    async with asyncio.TaskGroup() as group:
+        for _ in range(clients):
+            group.create_task(_raise_often(place, steps, found))
+    values = [await _fresh_value(place, found) for _ in range(clients)]  # any worker may answer
+    found.value = values[0]
+    if len(set(values)) > 1:
+        found.problems.append(f"workers disagree: {sorted(set(values))}")
+    return found
+
+
+async def _raise_often(place: Place, steps: int, found: Count) -> None:
+    async with connected(place) as connection:
+        for _ in range(steps):
+            while not await _raise_once(connection, found):
+                pass
+
+
+async def _raise_once(connection: Connection, found: Count) -> bool:
+    """Whether a step was made."""
+    seen = await _value(connection, found)
+    params = {"name": COUNTER, "seen": seen, "next": seen + 1}
+    status, document = await _ask(connection, "/change", "raise_to", params, found)
+    if status == 200:
+        is_made = document["affected_nodes"] == 1
+        found.late += not is_made
+        return is_made
+    if status != 409 or not document.get("retryable"):
+        found.problems.append(f"{status}: {document}")
+        raise RuntimeError(f"a step failed: {document}")
+    return False
+
+
+async def _fresh_value(place: Place, found: Count) -> int:
+    async with connected(place) as connection:
+        return await _value(connection, found)
+
+
+async def _value(connection: Connection, found: Count) -> int:
+    status, document = await _ask(connection, "/read", "value", {"name": COUNTER}, found)
+    if status != 200:
+        raise RuntimeError(f"the counter cannot be read: {document}")
+    value: int = document["rows"][0]["c.value"]
+    return value
+
+
+async def _ask(
+    connection: Connection, path: str, name: str, params: dict[str, object], found: Count
+) -> tuple[int, dict[str, Any]]:
+    document = {"query_source": COUNTING, "query_name": name, "params": params}
+    answer = await connection.ask(Call(name, path, document).encoded())
+    found.statuses[answer.status] += 1
+    return answer.status, json.loads(answer.body)

@@ -1,0 +1,449 @@
+"""What no client should send, against a live server: refused in one shape, and nothing written.
+
+Every refusal has the status that fits, the JSON body of all refusals and an id.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
+
+import pytest
+
+from omnigraph_core.engine.omnigraph import Omnigraph
+from omnigraph_core.server.protocol import Protocol
+from tests.support.raw_http import answers, connected, exchange, read_all, request
+from tests.support.served import new_stock, part, stock_server
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from tests.support.raw_http import Answer
+    from tests.support.server import Client
+
+JSON: Final = {"Content-Type": "application/json"}
+READ: Final = "query skus() { match { $p: Part } return { $p.sku } }"
+INSERT: Final = "query add($sku: String) { insert Part { sku: $sku, name: $sku } }"
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("bad")
+
+
+@pytest.fixture(scope="module")
+def stock(root: Path) -> Omnigraph:
+    return new_stock(root)
+
+
+@pytest.fixture(scope="module")
+def server(root: Path, stock: Omnigraph) -> Iterator[Client]:
+    with stock_server(root) as client:
+        yield client
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_written(root: Path, stock: Omnigraph, server: Client) -> Iterator[None]:
+    """No test here leaves a trace."""
+    before = state(stock)
+    yield
+    assert state(stock) == before
+    uploads = root / "spool" / "uploads"
+    until(lambda: not uploads.exists() or not any(uploads.iterdir()))
+
+
+def state(graph: Omnigraph) -> object:
+    branches = [(name, graph.head_commit_id_for_branch(name)) for name in graph.branch_list()]
+    return branches, graph.tag_list(), [run.run_id for run in graph.list_runs()]
+
+
+def until(is_so: Callable[[], bool], seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def check_refusal(answer: Answer, status: int) -> Any:
+    assert answer.status == status, answer.body
+    assert answer.headers["content-type"] == "application/json"
+    body = answer.json()
+    assert body["request_id"] == answer.headers["x-request-id"]
+    assert body["error"]
+    assert body["reason"]
+    assert body["code"] in ("bad_request", "not_found")
+    return body
+
+
+# Everything that can be named, with what cannot be
+
+NAMES: Final = ("../../etc/passwd", "a\0b", "..", "__run__x", "x" * 5_000)
+NO_VALUES: Final = (2**70, {"a": [{"b": None}]}, [["x"]])
+NO_BODIES: Final = (b"{", b"\xed\xa0\x80", b"NaN", b'{"a":' * 3_000)
+WRITES_ANYTHING: Final = frozenset({"operation_hash"})
+"""Fields that take any text."""
+
+
+def parameters(operation: Any, place: str) -> list[str]:
+    return [item["name"] for item in operation.get("parameters", ()) if item["in"] == place]
+
+
+def fields(document: Any, operation: Any) -> tuple[list[str], dict[str, str]]:
+    """The fields of a body, and a body with those that are needed."""
+    content = operation.get("requestBody", {}).get("content", {}).get("application/json")
+    if content is None:
+        return [], {}
+    schema = content["schema"]
+    schema = schema.get("anyOf", [schema])[0]
+    found = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+    return list(found["properties"]), dict.fromkeys(found.get("required", ()), "x")
+
+
+def wrong_requests(
+    document: Any, path: str, operation: Any
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Addresses and bodies, each with one thing in it that cannot be."""
+    names, needed = fields(document, operation)
+    body = {"json": needed} if names else {}
+    needs = "&".join(f"{name}=x" for name in parameters(operation, "query"))
+    in_path = parameters(operation, "path")
+    plain = path
+    for name in in_path:
+        plain = plain.replace(f"{{{name}}}", "x")
+    for value in NAMES if in_path else ():
+        named = path.replace(f"{{{in_path[0]}}}", quote(value, safe=""))
+        yield f"{named}?{needs}", body
+    for name in parameters(operation, "query"):
+        for value in ("a\0b", "../../x"):
+            yield f"{plain}?{needs}&{name}={quote(value, safe='')}", body
+    for name in names:
+        for value in NO_VALUES if name in WRITES_ANYTHING else (*NO_VALUES, *NAMES[:2]):
+            yield plain, {"json": {**needed, name: value}}
+    for content in NO_BODIES if names else ():
+        yield plain, {"content": content, "headers": JSON}
+
+
+def test_every_operation_refuses_what_cannot_be(server: Client) -> None:
+    document = server.get("/openapi.json").json()
+    count = 0
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            for address, options in wrong_requests(document, path, operation):
+                answer = server.request(method.upper(), address, **options)
+                count += 1
+                what = (method, address[:200], options, answer.status_code, answer.text[:300])
+                assert str(answer.status_code) in operation["responses"], what
+                assert answer.status_code < 500, what
+                assert answer.headers["x-request-id"], what
+                if answer.status_code >= 400 and method != "head":
+                    assert answer.headers["content-type"] == "application/json", what
+                    assert answer.json()["request_id"] == answer.headers["x-request-id"], what
+    assert count > 500
+
+
+# Bodies
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"query_source": INSERT, "params": None}, 400),
+        ({"query_source": INSERT, "params": {"sku": None}}, 400),
+        ({"query_source": INSERT, "params": {"sku": 2**70}}, 400),
+        ({"query_source": INSERT, "params": {"sku": {"a": 1}}}, 400),
+        ({"query_source": INSERT, "params": {"sku": "a", "more": {"a": {}}}}, 400),
+        ({"query_source": None}, 422),
+        ({"query_source": True}, 422),
+        ({"query_source": ""}, 400),
+        ({"query_source": "query" * 50_000}, 400),
+        ({"query_source": "query a() { match { $p: Part } return { " + "(" * 20_000}, 400),
+        ({"query_source": f"{INSERT}\nquery other() {{ delete Part where sku = 'p1' }}"}, 400),
+        ({"query_source": INSERT, "params": {"sku": "a"}, "branch": "../main"}, 404),
+        ({"query_source": INSERT, "params": {"sku": "a"}, "branch": ""}, 400),
+    ],
+)
+def test_a_change_that_cannot_be(server: Client, body: object, status: int) -> None:
+    for path in ("/change", "/graphs/default/change"):
+        answer = server.post(path, body)
+        assert answer.status_code == status, answer.text
+        assert answer.json()["request_id"] == answer.headers["x-request-id"]
+
+
+def test_of_keys_that_stand_there_twice_the_last_counts(server: Client) -> None:
+    text = f'{{"query_source": 7, "query_source": {json.dumps(READ)}}}'
+    assert server.request("POST", "/read", content=text, headers=JSON).json()["row_count"] == 4
+    text = f'{{"query_source": {json.dumps(READ)}, "query_source": 7}}'
+    assert server.request("POST", "/read", content=text, headers=JSON).status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        ('{"type": "Part", "data": {"sku": "x1", "name": "n"}}\n{', "line 2"),
+        ('{"type": "Part", "data": {"sku": "x1", "name": "n"}}\n{"type": "Robot"}', "line 2"),
+        ('{"type": "Part", "data": {"sku": "x1", "name": "n", "stock": 1e400}}', "stock"),
+        ('{"type": "Part", "data": {"sku": "x", "name": "n", "stock": %s}}' % ("9" * 4_999), "1"),
+        ('{"type": "Part", "data": {"sku": "x1", "name": "n", "sku": "x2"}}', "sku"),
+        ('{"type": "Part", "data": ' + "[" * 20_000, "line 1"),
+        ("\0", "line 1"),
+    ],
+)  # fmt: skip
+def test_data_that_cannot_be_loaded(server: Client, data: str, problem: str) -> None:
+    ways = [
+        server.post("/ingest", {"data": data}),
+        server.post("/load", {"data": data}),
+        server.request("POST", "/load/ndjson", content=data.encode()),
+    ]
+    for answer in ways:
+        assert (answer.status_code, answer.json()["code"]) == (400, "bad_request")
+        assert problem in answer.json()["error"]
+
+
+def test_lines_that_are_no_text(server: Client) -> None:
+    answer = server.request("POST", "/load/ndjson", content=b'{"type": "Part\xff"}\n')
+    assert answer.status_code == 400
+    assert "line 1" in answer.json()["error"]
+
+
+# Addresses as no client library sends them
+
+
+@pytest.mark.parametrize(
+    ("target", "status"),
+    [
+        ("/graphs/../branches", 404),
+        ("/graphs/%2e%2e/branches", 404),
+        ("/graphs/..%2f..%2fetc/branches", 404),
+        ("/graphs/%00/branches", 404),
+        ("/graphs/default/graphs/default/branches", 404),
+        ("/graphs//branches", 404),
+        ("//branches", 404),
+        ("/branches/", 400),
+        ("/./branches", 404),
+        ("/branches/../schema", 404),
+        ("/branches/%2e%2e%2fschema", 404),
+        ("/branches/..%5c..%5cetc", 404),
+        ("/branches/%00", 404),
+        ("/branches/%ff%fe", 404),
+        ("/branches/%ED%A0%80", 404),
+        ("/branches/%", 404),
+        ("/branches/__run__x", 404),
+        ("/commits/..%2f..%2fstock%2fschema", 404),
+        ("/jobs/..%2fkeys", 404),
+        ("/jobs/%2e%2e", 404),
+        ("/jobs/%00", 404),
+        ("/snapshot?branch=%00", 404),
+        ("/snapshot?branch=..%2f..", 404),
+        ("/snapshot?tag=..%2f..", 404),
+        ("/snapshot?version=99999999999999999999", 422),
+        ("/blob?type=..&id=..&property=..", 400),
+        ("/branches?limit=1&limit=x", 422),
+        ("*", 404),
+        (f"/branches/{'x' * 20_000}", 400),
+    ],
+)
+def test_addresses_that_lead_nowhere(server: Client, target: str, status: int) -> None:
+    (answer,) = exchange(server.url, request("GET", target))
+    check_refusal(answer, status)
+
+
+# Bytes that are no request
+
+NO_REQUESTS: Final = (
+    b"hello\r\n\r\n",
+    b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+    b"GET /branches HTTP/9.9\r\n\r\n",
+    b"BREW /branches HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"GET /br\0anches HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"GET /br\xffanches HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"GET /branches HTTP/1.1\r\nHost: x\r\nX: a\x01b\r\n\r\n",
+    b"POST /change HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
+    b"POST /change HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999999\r\n\r\n",
+    b"POST /change HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n",
+    b"POST /change HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd",
+    b"POST /change HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n\r\n",
+)
+
+
+@pytest.mark.parametrize("data", NO_REQUESTS)
+def test_bytes_that_are_no_request(server: Client, data: bytes) -> None:
+    answer = exchange(server.url, data)[-1]
+    check_refusal(answer, 400)
+    assert answer.headers["connection"] == "close"
+
+
+def test_what_follows_a_request_does_not_spoil_its_answer(server: Client) -> None:
+    good = b"GET /branches HTTP/1.1\r\nHost: x\r\n\r\n"
+    found = exchange(server.url, good + good + b"hello\r\n\r\n")
+    assert [answer.status for answer in found] == [200, 200, 400]
+    assert found[1].json() == {"branches": ["main"]}
+    check_refusal(found[2], 400)
+
+
+@pytest.mark.parametrize("end", [b"", b"\r\n\r\n"])
+@pytest.mark.parametrize("piece", [b"a", b"a\r\nX-More: "])
+def test_heads_that_are_too_long(server: Client, piece: bytes, end: bytes) -> None:
+    with connected(server.url) as connection:
+        connection.sendall(b"GET /branches HTTP/1.1\r\nHost: x\r\nX-Long: ")
+        connection.sendall(piece * (60_000 // len(piece)))
+        time.sleep(0.1)  # so that all of it has been read when the rest comes
+        connection.sendall(piece * (10_000 // len(piece)) + end)
+        (answer,) = answers(read_all(connection))
+    assert check_refusal(answer, 431)["reason"] == "http.head_too_large"
+
+
+def test_a_head_without_an_end_is_cut_off(server: Client) -> None:
+    with connected(server.url) as connection:
+        connection.sendall(b"GET /branches HTTP/1.1\r\nHost: x\r\nX-Long: ")
+        assert send_until_cut_off(connection, b"a" * 65_536, pause=0)
+
+
+def send_until_cut_off(connection: socket.socket, data: bytes, *, pause: float) -> bool:
+    try:
+        for _ in range(1_000):
+            connection.sendall(data)
+            time.sleep(pause)
+    except ConnectionError:
+        return True
+    return False
+
+
+# Clients that take their time
+
+
+@pytest.fixture
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("head_seconds", "body_seconds", "rest_seconds"):
+        monkeypatch.setattr(Protocol, name, 0.2)
+
+
+HALF_A_HEAD: Final = b"POST /change HTTP/1.1\r\nHost: x\r\nX-"
+HALF_A_BODY: Final = (
+    b"POST /change HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    b"Content-Length: 1000\r\n\r\n{"
+)
+
+
+@pytest.mark.usefixtures("_impatient")
+@pytest.mark.parametrize("data", [HALF_A_HEAD, HALF_A_BODY])
+def test_who_does_not_go_on_is_cut_off(server: Client, data: bytes) -> None:
+    check_refusal(exchange(server.url, data)[0], 408)
+    again = b"GET /branches HTTP/1.1\r\nHost: x\r\n\r\n" + data
+    first, second = exchange(server.url, again)
+    assert first.status == 200
+    check_refusal(second, 408)
+
+
+@pytest.mark.usefixtures("_impatient")
+def test_who_says_nothing_is_hung_up_on(server: Client) -> None:
+    assert exchange(server.url, b"") == []
+
+
+@pytest.mark.usefixtures("_impatient")
+def test_headers_byte_by_byte_win_no_time(server: Client) -> None:
+    with connected(server.url) as connection:
+        connection.sendall(HALF_A_HEAD)
+        assert send_until_cut_off(connection, b"x", pause=0.02)
+
+
+@pytest.mark.usefixtures("_impatient")
+def test_a_body_nobody_reads_holds_no_connection(server: Client) -> None:
+    """Answered at once, and the rest of the body only drips."""
+    head = (
+        b"POST /change HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        b"Content-Length: 9000000\r\n\r\n"
+    )
+    with connected(server.url) as connection:
+        connection.sendall(head)
+        assert connection.recv(12) == b"HTTP/1.1 413"
+        assert send_until_cut_off(connection, b"x", pause=0.02)
+
+
+def test_a_slow_request_is_a_request(server: Client) -> None:
+    body = json.dumps({"query_source": READ}).encode()
+    data = request("POST", "/read", body)
+    with connected(server.url) as connection:
+        for start in range(0, len(data), 23):
+            connection.sendall(data[start : start + 23])
+            time.sleep(0.005)
+        (answer,) = answers(read_all(connection))
+    assert answer.json()["row_count"] == 4
+
+
+# Clients that go
+
+
+ROWS: Final = b"".join(json.dumps(part(f"half{n}")).encode() + b"\n" for n in range(20_000))
+
+
+@pytest.mark.parametrize("path", ["/load/ndjson", "/ingest", "/load/files"])
+@pytest.mark.parametrize("is_chunked", [False, True])
+def test_half_of_an_upload_is_nothing(server: Client, path: str, is_chunked: bool) -> None:
+    kind = {
+        "/load/ndjson": "application/x-ndjson",
+        "/ingest": "application/json",
+        "/load/files": "multipart/form-data; boundary=x",
+    }[path]
+    start = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.jsonl"\r\n\r\n'
+    body = (start if path == "/load/files" else b"") + ROWS
+    length = "Transfer-Encoding: chunked" if is_chunked else f"Content-Length: {len(body) + 9}"
+    head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: {kind}\r\n{length}\r\n\r\n"
+    if is_chunked:
+        body = f"{len(body):x}\r\n".encode() + body + b"\r\n"
+    assert exchange(server.url, head.encode() + body, is_half_closed=True) == []
+
+
+def test_a_query_nobody_waits_for_is_stopped(
+    server: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, stopped = threading.Event(), threading.Event()
+    query = Omnigraph.query
+
+    def waiting(self: Omnigraph, *args: Any, cancellation: Any, **options: Any) -> Any:
+        begun.set()
+        until(lambda: cancellation.is_cancelled)
+        stopped.set()
+        return query(self, *args, cancellation=cancellation, **options)
+
+    monkeypatch.setattr(Omnigraph, "query", waiting)
+    body = json.dumps({"query_source": READ}).encode()
+    with connected(server.url) as connection:
+        connection.sendall(request("POST", "/read", body))
+        assert begun.wait(30)
+        assert not stopped.wait(0.1)
+    assert stopped.wait(30)
+    monkeypatch.undo()
+    assert server.post("/read", {"query_source": READ}).json()["row_count"] == 4
+
+
+def test_no_more_is_made_than_is_read(server: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that reads nothing gets what fits the buffers on the way, and no more is made."""
+    made: list[int] = []
+    closed = threading.Event()
+    chunk = b'{"type": "Part"}\n' * 60_000
+
+    def lines(*_: object, **__: object) -> Iterator[bytes]:
+        try:
+            for number in range(1_000):
+                made.append(number)
+                yield chunk
+        finally:
+            closed.set()
+
+    monkeypatch.setattr(Omnigraph, "export_jsonl", lines)
+    with connected(server.url, window=4_096) as connection:
+        connection.sendall(request("POST", "/export", b"{}"))
+        assert connection.recv(12) == b"HTTP/1.1 200"
+        seen = -1
+        while seen != len(made):  # until it stands still
+            seen = len(made)
+            time.sleep(0.2)
+        assert len(made) < 20
+        connection.shutdown(socket.SHUT_RDWR)
+    assert closed.wait(30)
+    assert len(made) < 30
