@@ -24,6 +24,7 @@ from omnigraph_core.engine.writes import Writes
 from omnigraph_core.errors import OmnigraphError
 from omnigraph_core.exec.queries import QueryCache
 from omnigraph_core.history import door, refs
+from omnigraph_core.history.runs import RunRegistry
 from omnigraph_core.history.snapshots import ReadTarget, commit_at_time, state_at_commit
 from omnigraph_core.ids import new_ulid
 from omnigraph_core.manifest.image import MAIN
@@ -96,7 +97,9 @@ class Omnigraph(Reads, Writes, Diffs, Merging, Evolution, Runs, Upkeep):
             GraphNotFound: there is none at that address.
             FormatTooNew: a newer release wrote it.
         """
-        return cls(open_graph(address), Rights(policy, check_actor(actor)))
+        who = check_actor(actor)
+        context = open_graph(address)
+        return cls(context, Rights(policy, who, RunRegistry(context.store)))
 
     def acting_as(self, actor: str | None) -> Omnigraph:
         """The same graph, caches and policy in the hands of another actor; costs nothing.

@@ -1,7 +1,8 @@
 """What an actor may do with a graph: asked by every public method before it looks at anything.
 
 Without a judge everything is allowed. A decision is made for the very actor that is recorded, and
-for the branch by the name it is found by, so that no spelling of a name gets around a rule.
+for the branch by the name it is found by, so that no spelling of a name gets around a rule. What is
+written to the branch of a run is judged as what it is about to become: a part of the run's target.
 """
 
 from __future__ import annotations
@@ -11,18 +12,22 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from omnigraph_core.engine.branching import resolve
-from omnigraph_core.errors import CommitNotFound, NotFoundError, PolicyDenied
+from omnigraph_core.errors import CommitNotFound, NotFoundError, PolicyDenied, RunNotFound
 from omnigraph_core.history.runs import RunRegistry
 from omnigraph_core.manifest.image import MAIN
+from omnigraph_core.manifest.names import RUN_PREFIX
 from omnigraph_core.policy.model import Action, Request
 
 if TYPE_CHECKING:
     from omnigraph_core.history.context import GraphContext
+    from omnigraph_core.history.runs import RunRecord
     from omnigraph_core.history.snapshots import ReadTarget
     from omnigraph_core.manifest.catalog import CatalogState
     from omnigraph_core.policy.model import Decision, Judge
 
 _LOG: Final = logging.getLogger("omnigraph.policy")
+_WRITES: Final = (Action.CHANGE, Action.SCHEMA_APPLY)
+"""What can be done to the branch of a run by its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +36,8 @@ class Rights:
 
     judge: Judge | None = None
     actor: str | None = None
+    runs: RunRegistry | None = None
+    """Tells whose the branch of a run is."""
 
     def of(self, actor: str | None) -> Rights:
         """The rights of somebody else by the same policy."""
@@ -59,7 +66,7 @@ class Rights:
         who = self.who(actor)
         if self.judge is None:
             return who
-        decision = _ask(self.judge, who, action, branch, target_branch)
+        decision = self._decide(self.judge, who, action, branch, target_branch)
         if not decision.is_allowed:
             raise _denied(decision)
         return who
@@ -75,7 +82,26 @@ class Rights:
         """Whether `demand` would let it pass."""
         if self.judge is None:
             return True
-        return _ask(self.judge, self.who(actor), action, branch, target_branch).is_allowed
+        who = self.who(actor)
+        return self._decide(self.judge, who, action, branch, target_branch).is_allowed
+
+    def _decide(
+        self,
+        judge: Judge,
+        who: str | None,
+        action: Action,
+        branch: str | None,
+        target_branch: str | None,
+    ) -> Decision:
+        written = (target_branch if branch is None else branch) or ""
+        run_id = written.strip().removeprefix(RUN_PREFIX)
+        if self.runs is None or action not in _WRITES or run_id == written.strip():
+            return _ask(judge, who, action, branch, target_branch)
+        try:
+            run = self.runs.get(run_id)
+        except RunNotFound:
+            return _ask(judge, who, action, None, None)
+        return _ask_in_run(judge, who, action, run)
 
     def demand_at(
         self,
@@ -150,6 +176,22 @@ def _branch_of_lost(context: GraphContext, target: ReadTarget) -> str | None:
         return context.commits.find(target.snapshot_id or "").manifest_branch or MAIN
     except CommitNotFound:
         return None
+
+
+def _ask_in_run(judge: Judge, who: str | None, action: Action, run: RunRecord) -> Decision:
+    """Who began a run works in it, with the right to begin it still; others write to it only if
+    they may write to its target."""
+    if who is not None and who == run.actor_id:
+        begun = _ask(judge, who, Action.BRANCH_CREATE, run.target_branch, run.run_branch)
+        own = _ask(judge, who, action, *_place(action, run.run_branch))
+        if begun.is_allowed and own.is_allowed:
+            return own
+    return _ask(judge, who, action, *_place(action, run.target_branch))
+
+
+def _place(action: Action, branch: str) -> tuple[str | None, str | None]:
+    """The branch and the target branch of a request to write."""
+    return (None, branch) if action is Action.SCHEMA_APPLY else (branch, None)
 
 
 def _ask(

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Final, cast
 from fastapi import Depends, Request
 
 from omnigraph_core.server.graphs import Served
-from omnigraph_core.server.threads import reading
 
 if TYPE_CHECKING:
     from omnigraph_core.errors import Unauthenticated
@@ -48,12 +47,27 @@ async def served(request: Request) -> Served:
     Raises:
         Unauthenticated: the request carries no good token.
         GraphNotFound: there is no such graph here.
+        StorageError: it cannot be opened, or not in time.
     """
     actor = actor_of(request)
     graph_id = cast("str | None", request.scope["state"].get("graph_id"))
     graphs = serving_of(request).graphs
     found = graphs.try_served(graph_id, actor)
-    return await reading(lambda: graphs.served(graph_id, actor)) if found is None else found
+    return await graphs.served(graph_id, actor) if found is None else found
+
+
+async def known_graph(request: Request) -> None:
+    """For what is open to everybody: below the name of a graph it is not, as that would tell which
+    graphs there are.
+
+    Raises:
+        Unauthenticated: a graph is named, and the request carries no good token.
+        GraphNotFound: there is no such graph here.
+    """
+    graph_id = cast("str | None", request.scope["state"].get("graph_id"))
+    if graph_id is not None:
+        actor_of(request)
+        serving_of(request).graphs.check(graph_id)
 
 
 def if_commit(request: Request) -> str | None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from omnigraph_core import settings as environment
 from omnigraph_core.errors import ConfigError, Unauthenticated
+from omnigraph_core.manifest.names import check_actor
 from omnigraph_core.server import settings
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class Tokens:
     def __init__(self, tokens: Iterable[tuple[str, str]] = ()) -> None:
         """
         Raises:
-            ConfigError: blank or repeated actors or tokens; tells all of them.
+            ConfigError: blank, repeated or impossible actors or tokens; tells all of them.
         """
         pairs = [(actor.strip(), token.strip()) for actor, token in tokens]
         problems = list(_problems(pairs))
@@ -69,9 +70,13 @@ def read_tokens() -> Tokens:
     """The tokens the environment names: of a secret of AWS alone; else the single one and those of
     a file, or of a text if there is no file.
 
+    A source that is named and gives no token is a mistake: taken for none, it would open the server
+    to everybody.
+
     Raises:
-        ConfigError: a source cannot be read or is wrong.
+        ConfigError: a source cannot be read, is wrong or is blank.
     """
+    _refuse_blank()
     secret = settings.TOKENS_AWS_SECRET.read()
     if secret is not None:
         return Tokens(_pairs(_aws_secret(secret), settings.TOKENS_AWS_SECRET.name))
@@ -85,6 +90,22 @@ def read_tokens() -> Tokens:
     return Tokens(pairs)
 
 
+def _refuse_blank() -> None:
+    sources = (
+        settings.TOKENS_AWS_SECRET,
+        settings.TOKEN,
+        settings.TOKENS_FILE,
+        settings.TOKENS_JSON,
+    )
+    given = {source.name: environment.text(source.name) for source in sources}
+    blank = [name for name, text in given.items() if text is not None and not text.strip()]
+    if blank:
+        raise ConfigError(
+            f"set, but blank: {', '.join(blank)}",
+            hint="give it a value; to have no bearer tokens, unset it",
+        )
+
+
 def _digest(token: bytes) -> bytes:
     return hashlib.sha256(token).digest()
 
@@ -93,16 +114,37 @@ def _problems(pairs: list[tuple[str, str]]) -> Iterator[str]:
     actors: set[str] = set()
     owners: dict[str, str] = {}
     for actor, token in pairs:
-        if not actor:
-            yield "an actor without a name"
-        elif actor in actors:
+        if (problem := _actor_problem(actor)) is not None:
+            yield problem
+            continue
+        if actor in actors:
             yield f"the actor `{actor}` has two tokens"
         if not token:
             yield f"the token of `{actor}` is blank"
+        elif not _is_text(token):
+            yield f"the token of `{actor}` is not Unicode text"
         elif token in owners:
             yield f"`{owners[token]}` and `{actor}` have the same token"
         actors.add(actor)
         owners.setdefault(token, actor)
+
+
+def _actor_problem(actor: str) -> str | None:
+    if not actor:
+        return "an actor without a name"
+    try:
+        check_actor(actor)
+    except ConfigError as problem:
+        return problem.message
+    return None
+
+
+def _is_text(token: str) -> bool:
+    try:
+        token.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _pairs(text: str, source: str) -> list[tuple[str, str]]:
@@ -115,6 +157,8 @@ def _pairs(text: str, source: str) -> list[tuple[str, str]]:
         found = None
     if not isinstance(found, _Pairs) or not all(isinstance(token, str) for _, token in found):
         raise ConfigError(f"{source}: not an object of tokens", hint=_SHAPE)
+    if not found:
+        raise ConfigError(f"{source}: no tokens in it", hint=_SHAPE)
     return list(found)
 
 

@@ -138,13 +138,20 @@ def request_id_of(scope: Scope) -> str | None:
 def error_answer(scope: Scope, error: OmnigraphError, *, status: int | None = None) -> Response:
     """An error of the engine as an answer."""
     chosen = status or status_of(error)
-    document = {**error_document(error), "request_id": request_id_of(scope)}
+    document = {**_hidden(scope, error_document(error)), "request_id": request_id_of(scope)}
     if chosen == 400:  # a query that is not in the text of the request itself
         document["code"] = str(ErrorKind.BAD_REQUEST)
     headers = {"WWW-Authenticate": "Bearer"} if chosen == 401 else {}
     if chosen == 503:
         headers["Retry-After"] = "1"
     return answer(document, status=chosen, headers=headers)
+
+
+def _hidden(scope: Scope, document: dict[str, Any]) -> dict[str, Any]:
+    """Without the addresses of graphs, if the server is told to hide them."""
+    serving = getattr(scope["app"].state, "serving", None)
+    found: dict[str, Any] = document if serving is None else serving.graphs.hiding.over(document)
+    return found
 
 
 async def _refused(request: Request, error: Exception) -> Response:

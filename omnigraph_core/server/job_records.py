@@ -1,7 +1,8 @@
 """What is known of a job: a record per job in the spool, seen by every worker of a server.
 
 Whoever works on a job holds a claim on it that ends with the process: a job that says it is running
-and is claimed by nobody has been left behind.
+and is claimed by nobody has been left behind. Results and errors can be large and are kept apart,
+so that looking at many jobs costs little.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from omnigraph_core.ids import is_ulid
 from omnigraph_core.server.spool import Claim, digest_of, keep, try_read
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from omnigraph_core.history.runs import RunRecord
@@ -44,8 +45,6 @@ class JobRecord:
     progress: Mapping[str, int] = field(default_factory=dict)
     result: Any = None
     error: Mapping[str, Any] | None = None
-    digest: str | None = None
-    """Tells requests apart that come with the same key."""
     has_begun: bool = False
     is_stoppable: bool = False
     """Whether it can be cancelled once it has begun."""
@@ -72,6 +71,16 @@ class JobRecord:
     def moved(self, **changes: Any) -> JobRecord:
         return replace(self, updated_at=max(now_us(), self.updated_at), **changes)
 
+    def in_brief(self) -> JobRecord:
+        """The job without its result; of its error, what went wrong but not the facts about it."""
+        error = self.error
+        if error is not None:
+            error = {name: error[name] for name in _BRIEF_ERROR if name in error}
+        return replace(self, result=None, error=error)
+
+
+_BRIEF_ERROR: Final = ("error", "code", "reason", "hint", "retryable")
+_OUTCOME: Final = ("result", "error")
 
 _STATUS_OF_RUN: Final = {
     RunStatus.RUNNING: JobStatus.RUNNING,
@@ -105,22 +114,34 @@ class JobStore:
         self._place = spool.area("jobs", digest_of(uri))
 
     def read(self, job_id: str) -> JobRecord | None:
+        record = self._read_brief(job_id)
+        if record is None or record.status is JobStatus.RUNNING:
+            return record
+        outcome = try_read(self._outcome(job_id)) or {}
+        return replace(record, **{name: outcome[name] for name in _OUTCOME if name in outcome})
+
+    def list_brief(self) -> Iterator[JobRecord]:
+        """All of them, newest first, each read when it is asked for."""
+        for name in sorted((path.stem for path in self._place.glob("*.json")), reverse=True):
+            record = self._read_brief(name)
+            if record is not None:
+                yield record
+
+    def _read_brief(self, job_id: str) -> JobRecord | None:
         found = try_read(self._path(job_id)) if is_ulid(job_id) else None
         return None if found is None else _decoded(found)
-
-    def list(self) -> tuple[JobRecord, ...]:
-        """All of them, newest first."""
-        names = sorted((path.stem for path in self._place.glob("*.json")), reverse=True)
-        found = (self.read(name) for name in names)
-        return tuple(record for record in found if record is not None)
 
     def write(self, record: JobRecord) -> None:
         """
         Raises:
             StorageError: it cannot be written.
         """
-        members = {item.name: getattr(record, item.name) for item in fields(record)}
-        keep(self._path(record.job_id), members)
+        if record.result is not None or record.error is not None:
+            # First, so that a job that has ended always has an outcome.
+            outcome = {name: getattr(record, name) for name in _OUTCOME}
+            keep(self._outcome(record.job_id), outcome)
+        brief = record.in_brief()
+        keep(self._path(record.job_id), {it.name: getattr(brief, it.name) for it in fields(brief)})
 
     def try_claim(self, job_id: str) -> Claim | None:
         """The claim of whoever works on it; None while somebody does."""
@@ -138,6 +159,9 @@ class JobStore:
 
     def _path(self, job_id: str) -> Path:
         return self._place / f"{job_id}.json"
+
+    def _outcome(self, job_id: str) -> Path:
+        return self._place / f"{job_id}.outcome"
 
     def _mark(self, job_id: str) -> Path:
         return self._place / f"{job_id}.stop"

@@ -1,10 +1,11 @@
-"""One job at work: it waits for its turn, reports, and ends once: done, failed or cancelled."""
+"""Jobs at work: each waits for its turn, reports, and ends once: done, failed or cancelled."""
 
 from __future__ import annotations
 
 import contextlib
 import threading
 import time
+from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
 from omnigraph_core.errors import (
@@ -56,16 +57,12 @@ class RunningJob:
         self._reported = 0.0
         self._is_ended = False
 
-    def do(self, slots: threading.Semaphore, work: Callable[[], object]) -> None:
-        """Work when it is its turn, and tell how that ended."""
+    def do(self, work: Callable[[], object]) -> None:
+        """Work, unless it has ended before its turn, and tell how that ended."""
         try:
-            self._wait_for(slots)
-            try:
-                self._tell(has_begun=True)
-                self.check(is_pressing=True)
-                self._finish(work())
-            finally:
-                slots.release()
+            self._tell(has_begun=True)
+            self.check(is_pressing=True)
+            self._finish(work())
         except QueryCancelled:
             self._end(JobStatus.CANCELLED, self.books.abort_run)
         except MergeConflicts as refused:
@@ -107,9 +104,10 @@ class RunningJob:
         problem = StorageError(f"`{self.record.operation}` {_UNDONE}: {reason}", retryable=True)
         self._end(JobStatus.FAILED, self.books.fail_run, error=error_document(problem))
 
-    def _wait_for(self, slots: threading.Semaphore) -> None:
-        while not slots.acquire(timeout=_REPORT_SECONDS):
-            self.check(is_pressing=True)
+    def leave_if_asked(self) -> None:
+        """End it if it is to stop and still waits for its turn."""
+        if self._store.is_to_stop(self.record.job_id):
+            self._end(JobStatus.CANCELLED, self.books.abort_run, is_waiting=True)
 
     def _finish(self, result: object) -> None:
         if self._is_staged:
@@ -121,12 +119,24 @@ class RunningJob:
         with self._lock:
             if not self._is_ended:
                 self.record = self.record.moved(**changes)
-                self._store.write(self.record)
+                with contextlib.suppress(StorageError):  # a report may be missed, work may not
+                    self._store.write(self.record)
 
-    def _end(self, status: JobStatus, settle: Callable[[str], object], **changes: Any) -> None:
-        """Record the end, of the run first; the second end of a job is none."""
+    def _end(
+        self,
+        status: JobStatus,
+        settle: Callable[[str], object],
+        *,
+        is_waiting: bool = False,
+        **changes: Any,
+    ) -> None:
+        """Record the end, of the run first; the second end of a job is none.
+
+        Args:
+            is_waiting: only if it has not begun.
+        """
         with self._lock:
-            if self._is_ended:
+            if self._is_ended or (is_waiting and self.record.has_begun):
                 return
             self._is_ended = True
         try:
@@ -138,11 +148,17 @@ class RunningJob:
             except OmnigraphError:  # the store does not answer, or the branch is gone
                 pass
             self.record = self.record.moved(status=status, **changes)
-            with contextlib.suppress(StorageError):  # told by the registry instead
-                self._store.write(self.record)
+            self._keep_end()
         finally:
             self._claim.release()
             self._held.close()
+
+    def _keep_end(self) -> None:
+        try:
+            self._store.write(self.record)
+        except StorageError:  # for less there may be room; if not, the registry tells
+            with contextlib.suppress(StorageError):
+                self._store.write(self.record.in_brief())
 
     def _is_published(self) -> bool:
         try:
@@ -152,3 +168,59 @@ class RunningJob:
 
 
 _UNDONE: Final = "was not finished"
+
+
+class Crew:
+    """Threads that do so many jobs at a time, in the order they came."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._lock = threading.Lock()
+        self._waiting: deque[tuple[RunningJob, Callable[[], object]]] = deque()
+        self._at_work = 0
+        self._is_watched = False
+
+    def take(self, job: RunningJob, work: Callable[[], object]) -> None:
+        with self._lock:
+            self._waiting.append((job, work))
+            if self._at_work < self._size:
+                self._at_work += 1
+                _begin(self._work)
+            elif not self._is_watched:
+                self._is_watched = True
+                _begin(self._watch)
+
+    def _work(self) -> None:
+        is_idle = False
+        try:
+            while (order := self._next()) is not None:
+                job, work = order
+                job.do(work)
+            is_idle = True
+        finally:
+            if not is_idle:
+                _begin(self._work)  # of one that a bug has ended, another takes the place
+
+    def _next(self) -> tuple[RunningJob, Callable[[], object]] | None:
+        with self._lock:
+            if self._waiting:
+                return self._waiting.popleft()
+            self._at_work -= 1
+            return None
+
+    def _watch(self) -> None:
+        """Let those go that are cancelled while they wait."""
+        while True:
+            time.sleep(_REPORT_SECONDS)
+            with self._lock:
+                waiting = tuple(self._waiting)
+                self._is_watched = bool(waiting)
+            if not waiting:
+                return
+            for job, _ in waiting:
+                job.leave_if_asked()
+
+
+def _begin(work: Callable[[], None]) -> None:
+    # Not to be waited for when the process ends: a server that stops has waited as long as it may.
+    threading.Thread(target=work, name="omnigraph-jobs", daemon=True).start()

@@ -7,8 +7,12 @@ maintenance works on its branch and the run only records it. A job ends once, in
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import itertools
 import threading
 import time
+from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -17,14 +21,19 @@ from omnigraph_core.clock import now_us
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.errors import ConflictError, OmnigraphError, StorageError
 from omnigraph_core.errors.wire import error_document
+from omnigraph_core.history.runs import RunStatus
 from omnigraph_core.ids import new_ulid
 from omnigraph_core.manifest.image import MAIN
+from omnigraph_core.server.access import if_commit
 from omnigraph_core.server.answers import answer
+from omnigraph_core.server.errors import failure, request_id_of
 from omnigraph_core.server.idempotency import key_of
 from omnigraph_core.server.job_records import JobRecord, JobStatus, JobStore, job_of_run
-from omnigraph_core.server.job_work import RunningJob
+from omnigraph_core.server.job_work import Crew, RunningJob
+from omnigraph_core.server.settings import ACTOR_JOBS, JOBS_MAX
 from omnigraph_core.server.spool import digest_of, spool_of
-from omnigraph_core.server.threads import writing
+from omnigraph_core.server.threads import reading, writing
+from omnigraph_core.server.wire import ErrorCode
 from omnigraph_core.settings import SERVER_JOBS
 
 if TYPE_CHECKING:
@@ -35,7 +44,7 @@ if TYPE_CHECKING:
 
     from omnigraph_core.history.runs import RunRecord
     from omnigraph_core.server.graphs import Served
-    from omnigraph_core.server.spool import Spool
+    from omnigraph_core.server.spool import Claim, Spool
     from omnigraph_core.write.progress import Listener, Progress
 
 Check: TypeAlias = "Callable[[], None]"
@@ -56,8 +65,9 @@ class Order:
 
     operation: str
     work: Callable[[RunRecord, Omnigraph, RunningJob], object]
+    digest: str
+    """Tells the request from others under the same key."""
     branch: str | None = None
-    digest: str | None = None
     is_staged: bool = False
     is_stoppable: bool = False
     held: ExitStack = field(default_factory=ExitStack)
@@ -67,6 +77,8 @@ class Order:
     target: str | None = None
     """The branch the run is registered for, if it is not that one."""
     describe: Callable[[OmnigraphError], dict[str, Any]] = error_document
+    make_ready: Callable[[], object] | None = None
+    """What is done before there is a job: raises if there can be none."""
 
 
 async def maybe(
@@ -75,23 +87,25 @@ async def maybe(
     *,
     operation: str,
     call: Call,
+    demand: Callable[[], object],
     branch: str | None = None,
-    demand: Callable[[], object] | None = None,
 ) -> Response:
     """The answer of a call, or with `Prefer: respond-async` a job that does it.
 
     Args:
         call: does the work and returns the document of the answer. It is told where to report
             progress, and what to ask whether to go on.
-        branch: the one that the work is about.
         demand: raises if the actor may not; asked before a job begins.
+        branch: the one that the work is about.
     """
     if not is_wanted(request):
         return answer(await writing(lambda: call(_unheard, _unasked)))
-    if demand is not None:
-        demand()
+    await reading(demand)
     order = Order(
-        operation, lambda _run, _books, job: call(job.hear, job.check), branch, _digest(request)
+        operation,
+        lambda _run, _books, job: call(job.hear, job.check),
+        _digest(request),
+        branch=branch,
     )
     return await begin(request, graph, order)
 
@@ -109,23 +123,31 @@ def _unasked() -> None: ...
 
 
 def _digest(request: Request) -> str:
-    body = getattr(request, "_body", b"")
-    return digest_of(request.url.path, request.url.query, body.hex())
+    body = hashlib.sha256(getattr(request, "_body", b"")).hexdigest()
+    return digest_of(request.url.path, request.url.query, if_commit(request) or "", body)
 
 
 async def begin(request: Request, graph: Served, order: Order) -> Response:
-    """202 and the job; under a key that has begun one, that job.
+    """202 and the job, of a repeat that job again; 429 while there are too many.
 
     Raises:
         BranchNotFound: no such branch.
-        ConflictError: the key stands for another request.
     """
     key = key_of(request)
     jobs = jobs_of(request)
-    with ExitStack() as unless_begun:
-        unless_begun.callback(order.held.close)
-        record = await writing(lambda: jobs.begin(graph, order, key))
-        unless_begun.pop_all()  # the job does it
+    try:
+        with ExitStack() as unless_begun:
+            unless_begun.callback(order.held.close)
+            record = await writing(lambda: jobs.begin(graph, order, key))
+            unless_begun.pop_all()  # the job does it
+    except TooManyJobs as crowd:
+        return failure(
+            429,
+            str(crowd),
+            code=ErrorCode.TOO_MANY_REQUESTS,
+            request_id=request_id_of(request.scope),
+            headers={"Retry-After": "1"},
+        )
     where = f"{_prefix(request)}/jobs/{record.job_id}"
     headers = {"Location": where, "Preference-Applied": "respond-async"}
     return answer(record.to_json(), status=202, headers=headers)
@@ -145,13 +167,19 @@ def jobs_of(request: Request) -> Jobs:
     return found
 
 
+class TooManyJobs(Exception):
+    """No more can be begun until some have ended."""
+
+
 class Jobs:
     """The jobs of one process, and those of others as far as they are told."""
 
     def __init__(self, spool: Spool) -> None:
         self._spool = spool
-        self._slots = threading.Semaphore(SERVER_JOBS.read())
+        self._crew = Crew(SERVER_JOBS.read())
+        self._most, self._most_of_one = JOBS_MAX.read(), ACTOR_JOBS.read()
         self._lock = threading.Lock()
+        self._taken: Counter[str | None] = Counter()
         self._running: dict[str, RunningJob] = {}
         self._books: dict[str, Omnigraph] = {}
         self._is_closed = False
@@ -159,32 +187,68 @@ class Jobs:
     def begin(self, graph: Served, order: Order, key: str | None) -> JobRecord:
         """Register a run and start to work; returns at once.
 
+        Under a key the run is named by the key and what was asked for. One that is under way or
+        done is not begun again, wherever that was; one that came to nothing is.
+
         Raises:
             BranchNotFound: no such branch.
-            ConflictError: the key stands for another request.
-            StorageError: the server is about to stop.
+            StorageError: the server is about to stop, or the spool is full.
+            TooManyJobs: there are.
         """
         if self._is_closed:
             raise StorageError("the server is about to stop and begins no jobs", retryable=True)
         actor = graph.graph.actor
-        books, store = self._books_of(graph), self._store(graph)
-        named = new_ulid() if key is None else digest_of(actor or "", key)
-        run = books.begin_run(
-            order.target or order.branch or MAIN,
-            operation_hash=f"{order.operation}:{named}",
-            actor=actor,
-        )
-        claim = store.try_claim(run.run_id)
-        known = store.read(run.run_id)
-        if known is not None or claim is None:
+        named = new_ulid() if key is None else digest_of(actor or "", key, order.digest)
+        name = f"{order.operation}:{named}"
+        target = (order.target or order.branch or MAIN).strip()
+        earlier = None if key is None else self._find_earlier(graph, target, name)
+        if earlier is not None:
+            order.held.close()
+            return earlier
+        self._admit(actor, order.held)
+        if order.make_ready is not None:
+            order.make_ready()
+        run = self.books_of(graph).begin_run(target, operation_hash=name, actor=actor)
+        claim = self._store(graph).try_claim(run.run_id)
+        if claim is None or run.status is not RunStatus.RUNNING:
+            # Another process was asked the same in this very moment.
             if claim is not None:
                 claim.release()
             order.held.close()
-            return _same(known or job_of_run(run), order, key)
-        record = _first(run, order, actor)
-        store.write(record)
+            return job_of_run(run)
+        return self._start(graph, run, order, claim)
+
+    def _find_earlier(self, graph: Served, target: str, name: str) -> JobRecord | None:
+        """The job of that name that is under way or done."""
+        books, store = self.books_of(graph), self._store(graph)
+        same = (run for run in books.list_runs(target_branch=target) if run.operation_hash == name)
+        run = max(same, key=lambda run: run.created_at, default=None)
+        if run is None or run.status not in (RunStatus.RUNNING, RunStatus.PUBLISHED):
+            return None
+        known = store.read(run.run_id)
+        found = job_of_run(run) if known is None else self._settled(graph, store, known)
+        if found.status in (JobStatus.RUNNING, JobStatus.DONE):
+            return found
+        with contextlib.suppress(ConflictError):  # it has ended by now
+            books.fail_run(run.run_id)
+        return None
+
+    def _admit(self, actor: str | None, held: ExitStack) -> None:
+        """Count a job until what it holds is given back."""
+        with self._lock:
+            if self._taken.total() >= self._most or self._taken[actor] >= self._most_of_one:
+                raise TooManyJobs("too many jobs wait for their turn")
+            self._taken[actor] += 1
+        held.callback(self._dismiss, actor)
+
+    def _dismiss(self, actor: str | None) -> None:
+        with self._lock:
+            self._taken[actor] -= 1
+
+    def _start(self, graph: Served, run: RunRecord, order: Order, claim: Claim) -> JobRecord:
+        books, store = self.books_of(graph), self._store(graph)
         job = RunningJob(
-            record,
+            _first(run, order, graph.graph.actor),
             store,
             claim,
             books,
@@ -192,22 +256,17 @@ class Jobs:
             describe=order.describe,
             is_staged=order.is_staged,
         )
-        self._start(job, run, order)
-        return record
-
-    def _start(self, job: RunningJob, run: RunRecord, order: Order) -> None:
+        record = job.record
+        try:
+            store.write(record)
+        except StorageError:
+            job.give_up("the spool of the server does not take it")
+            raise
         with self._lock:
             self._running[run.run_id] = job
-
-        def work() -> None:
-            try:
-                job.do(self._slots, lambda: order.work(run, job.books, job))
-            finally:
-                with self._lock:
-                    self._running.pop(run.run_id, None)
-
-        # Not to be waited for when the process ends: `close` has waited as long as it may.
-        threading.Thread(target=work, name=f"job-{run.run_id}", daemon=True).start()
+        order.held.callback(self._running.pop, run.run_id, None)
+        self._crew.take(job, lambda: order.work(run, books, job))
+        return record
 
     def get(self, graph: Served, job_id: str) -> JobRecord:
         """
@@ -217,13 +276,17 @@ class Jobs:
         store = self._store(graph)
         record = store.read(job_id)
         if record is None:
-            return job_of_run(self._books_of(graph).get_run(job_id))
+            return job_of_run(self.books_of(graph).get_run(job_id))
         return self._settled(graph, store, record)
 
-    def list(self, graph: Served) -> tuple[JobRecord, ...]:
-        """Those of the last day, newest first."""
+    def list(
+        self, graph: Served, is_wanted: Callable[[JobRecord], bool], limit: int
+    ) -> tuple[JobRecord, ...]:
+        """The newest of the last day in brief."""
         store = self._store(graph)
-        return tuple(self._settled(graph, store, record) for record in store.list())
+        found = (self._settled(graph, store, record) for record in store.list_brief())
+        wanted = (record.in_brief() for record in found if is_wanted(record))
+        return tuple(itertools.islice(wanted, limit))
 
     def cancel(self, graph: Served, job_id: str) -> JobRecord:
         """Stop a job, and wait a moment for that. It may still be running when this returns.
@@ -274,14 +337,14 @@ class Jobs:
         if newest.status is not JobStatus.RUNNING:
             claim.release()
             return newest
-        left = RunningJob(newest, store, claim, self._books_of(graph), ExitStack())
+        left = RunningJob(newest, store, claim, self.books_of(graph), ExitStack())
         left.give_up("the process of the server that worked on it has ended")
         return left.record
 
     def _store(self, graph: Served) -> JobStore:
         return JobStore(self._spool, graph.graph.uri)
 
-    def _books_of(self, graph: Served) -> Omnigraph:
+    def books_of(self, graph: Served) -> Omnigraph:
         """A handle that keeps the records of runs: what is recorded is not the actor's doing."""
         uri = graph.graph.uri
         with self._lock:
@@ -301,18 +364,8 @@ def _first(run: RunRecord, order: Order, actor: str | None) -> JobRecord:
         created_at=now,
         updated_at=now,
         progress={} if order.size is None else {"bytes": order.size},
-        digest=order.digest,
         is_stoppable=order.is_stoppable,
     )
-
-
-def _same(known: JobRecord, order: Order, key: str | None) -> JobRecord:
-    if known.digest is not None and known.digest != order.digest:
-        raise ConflictError(
-            f"the idempotency key `{key}` was used for another request",
-            hint="choose a new key for a new request",
-        )
-    return known
 
 
 def _unstoppable(record: JobRecord) -> ConflictError:

@@ -2,23 +2,28 @@
 
 As a job the rows go to the branch of a run and are published from there: what conflicts with others
 stays on that branch and can be published with choices. A load that names the head it expects, or
-writes nothing, needs no branch of its own.
+writes nothing, needs no branch of its own; and one under a key goes where the graph remembers the
+key, so that it is loaded once however it is asked for.
 """
 
 from __future__ import annotations
 
+import contextlib
+import json
+import threading
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from omnigraph_core.engine.rights import Rights
-from omnigraph_core.errors import BranchNotFound, ConfigError, DataError
+from omnigraph_core.errors import AlreadyExists, BranchNotFound, ConfigError, DataError
 from omnigraph_core.errors.wire import error_document
 from omnigraph_core.manifest.image import MAIN
 from omnigraph_core.policy.model import Action
 from omnigraph_core.server import jobs
 from omnigraph_core.server.answers import answer
 from omnigraph_core.server.errors import request_id_of, status_of
+from omnigraph_core.server.hiding import renamed
+from omnigraph_core.server.idempotency import once, own_key
 from omnigraph_core.server.spool import digest_of, spool_of
 from omnigraph_core.server.threads import writing
 
@@ -39,6 +44,11 @@ if TYPE_CHECKING:
     from omnigraph_core.write.progress import Listener
     from omnigraph_core.write.sources import Given
 
+_TELLING: Final = (
+    "branch", "source", "mode", "format", "type", "embed", "is_dry_run", "is_skipping_bad",
+    "wants_rejects", "if_commit", "digest",
+)  # fmt: skip
+"""Members of an order that change what comes of it."""
 _MOST_REJECTS: Final = 16 * 2**20
 """Bytes of rejected records that an answer carries."""
 
@@ -68,7 +78,7 @@ class LoadOrder:
     @property
     def is_direct(self) -> bool:
         """Whether the load goes to its branch even as a job."""
-        return self.is_dry_run or self.if_commit is not None
+        return self.is_dry_run or self.if_commit is not None or self.key is not None
 
 
 async def respond(
@@ -83,12 +93,17 @@ async def respond(
     try:
         load = _Load(graph, order, _rejects_file(request, order, held))
         if jobs.is_wanted(request):
-            await writing(load.make_ready)
-            return await jobs.begin(request, graph, load.job(request, held.pop_all()))
+            return await once(
+                request,
+                graph,
+                lambda: jobs.begin(request, graph, load.job(request, held.pop_all())),
+                digest=load.digest(request),
+            )
         try:
             return answer(await writing(load.now))
         except (DataError, ConfigError) as problem:
-            document = {**load.told(problem), "request_id": request_id_of(request.scope)}
+            told = graph.hiding.over(load.told(problem))
+            document = {**told, "request_id": request_id_of(request.scope)}
             return answer(document, status=status_of(problem))
     finally:
         held.close()
@@ -105,22 +120,29 @@ class _Load:
     graph: Served
     order: LoadOrder
     rejects: Path | None
+    made: threading.Event = field(default_factory=threading.Event)
+    """Set when the branch was missing and was made before the load."""
 
     def now(self, progress: Listener | None = None) -> dict[str, object]:
         """The load itself, by the rights of the actor."""
+        with own_key(self.graph, self.order.key) as key:
+            options = {
+                **self._options(progress),
+                "if_commit": self.order.if_commit,
+                "idempotency_key": key,
+            }
+            return self._loaded(options)
+
+    def _loaded(self, options: dict[str, Any]) -> dict[str, object]:
         order, graph = self.order, self.graph.graph
-        options = {
-            **self._options(progress),
-            "if_commit": order.if_commit,
-            "idempotency_key": order.key,
-        }
         if order.source is None:
             loaded = graph.load(order.data, branch=order.branch, **options)
             return self._document(loaded, loaded.commit, is_created=False)
         done = graph.ingest(order.data, branch=order.branch, source=order.source, **options)
-        return self._document(done.loaded, done.loaded.commit, is_created=done.branch_created)
+        is_created = done.branch_created or self.made.is_set()
+        return self._document(done.loaded, done.loaded.commit, is_created=is_created)
 
-    def make_ready(self) -> None:
+    def make_ready(self, books: Omnigraph) -> None:
         """Refuse what the actor may not do, and make a branch that is missing.
 
         Raises:
@@ -128,29 +150,37 @@ class _Load:
             BranchNotFound: there is no such branch, or none to fork it from.
         """
         order = self.order
-        rights = Rights(self.graph.judge, self.graph.graph.actor)
+        rights = self.graph.graph.rights
         rights.demand(Action.CHANGE, branch=order.branch)
         if order.source is None or order.is_dry_run:
             return
         try:
-            self.graph.graph.branch_get(order.branch)
+            books.branch_get(order.branch)  # whoever may write there need not be one who may read
         except BranchNotFound:
-            self.graph.graph.branch_create(order.branch, source=order.source)
+            with contextlib.suppress(AlreadyExists):  # another load was quicker
+                self.graph.graph.branch_create(order.branch, source=order.source)
+                self.made.set()
+
+    def digest(self, request: Request) -> str:
+        """What tells this load from another one: everything but how the answer is wanted."""
+        told = (*(getattr(self.order, name) for name in _TELLING), request.url.path)
+        return digest_of(*(json.dumps(item) for item in told))
 
     def job(self, request: Request, held: ExitStack) -> jobs.Order:
         order = self.order
-        told = (order.mode, order.embed, str(order.is_skipping_bad), order.branch)
+        books = jobs.jobs_of(request).books_of
         return jobs.Order(
             "load",
             self._directly if order.is_direct else self._staged,
+            self.digest(request),
             branch=order.branch,
-            digest=digest_of(request.url.path, *told, order.digest or ""),
             is_staged=not order.is_direct,
             is_stoppable=True,
             held=held,
             size=order.size,
             target=(order.source or order.branch) if order.is_dry_run else None,
             describe=self.told,
+            make_ready=lambda: self.make_ready(books(self.graph)),
         )
 
     def _directly(self, _run: RunRecord, _books: Omnigraph, job: RunningJob) -> object:
@@ -164,7 +194,7 @@ class _Load:
         job.check(is_pressing=True)
         published = books.publish_run(run.run_id, actor=actor).published_snapshot_id
         commit = None if loaded.commit is None else books.get_commit(published or "")
-        return self._document(loaded, commit, is_created=False)
+        return self._document(loaded, commit, is_created=self.made.is_set())
 
     def _options(self, progress: Listener | None) -> dict[str, Any]:
         order = self.order
@@ -203,7 +233,7 @@ class _Load:
         rejected = self._rejected()
         if rejected and isinstance(problem, DataError):
             document["details"] = {**document.get("details", {}), **rejected}
-        named: dict[str, Any] = _renamed(document, self.order.names)
+        named: dict[str, Any] = renamed(document, self.order.names)
         return named
 
     def _rejected(self) -> dict[str, object]:
@@ -214,18 +244,5 @@ class _Load:
             is_whole = not file.read(1)
         if not is_whole:
             data = data[: data.rfind(b"\n") + 1]
-        text = _renamed(data.decode(), self.order.names)
+        text = renamed(data.decode(), self.order.names)
         return {"rejects": text} if is_whole else {"rejects": text, "rejects_complete": False}
-
-
-def _renamed(value: Any, names: Mapping[str, str]) -> Any:
-    """A document in which files of the spool have the names that the client gave them."""
-    if isinstance(value, str):
-        for path, name in names.items():
-            value = value.replace(path, name)
-        return value
-    if isinstance(value, dict):
-        return {key: _renamed(item, names) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_renamed(item, names) for item in value]
-    return value

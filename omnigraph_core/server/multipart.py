@@ -138,7 +138,7 @@ class Parts:
         except OSError as problem:
             raise spool_failed(problem) from problem
         self.files.append(placed)
-        self._budget.note_file(placed.shown)
+        self._budget.note_file(str(placed.path.relative_to(self._directory)))
         self._intake = Intake(self._file, self._budget)
 
     def _take(self, data: bytes, start: int, end: int) -> None:

@@ -28,6 +28,10 @@ BODY_SECONDS: Final = 60.0
 """Without a byte of a body that is awaited."""
 REST_SECONDS: Final = 30.0
 """For the rest of a body whose request has been answered already."""
+TAKE_SECONDS: Final = 120.0
+"""For the next part of an answer that waits to be taken."""
+TAKE_BYTES: Final = 16_384
+"""That part: whoever takes less in that time is as good as gone."""
 
 _REASONS: Final = {
     400: "http.bad_request",
@@ -43,6 +47,7 @@ class Protocol(HttpToolsProtocol):
     head_seconds = HEAD_SECONDS
     body_seconds = BODY_SECONDS
     rest_seconds = REST_SECONDS
+    take_seconds = TAKE_SECONDS
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -53,15 +58,26 @@ class Protocol(HttpToolsProtocol):
         self._answered: float | None = None
         self._watch: asyncio.TimerHandle | None = None
         self._refusal: bytes | None = None
+        self._taking: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._begin_watch(self.head_seconds)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._watch is not None:
-            self._watch.cancel()
+        for watch in (self._watch, self._taking):
+            if watch is not None:
+                watch.cancel()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._await_taking()
+
+    def resume_writing(self) -> None:
+        if self._taking is not None:
+            self._taking.cancel()
+        super().resume_writing()
 
     def data_received(self, data: bytes) -> None:
         self._heard = self.loop.time()
@@ -122,6 +138,17 @@ class Protocol(HttpToolsProtocol):
         elif not (cycle.response_started or self.pipeline):
             self.transport.write(answer)
         self.transport.close()
+
+    def _await_taking(self) -> None:
+        left = self.transport.get_write_buffer_size()
+        self._taking = self.loop.call_later(self.take_seconds, self._look_at_taking, left)
+
+    def _look_at_taking(self, before: int) -> None:
+        """Whether the client takes its answer: what makes it is held as long as it does not."""
+        if before - self.transport.get_write_buffer_size() < TAKE_BYTES:
+            self.transport.abort()
+        else:
+            self._await_taking()
 
     def _begin_watch(self, seconds: float) -> None:
         if self._watch is None:

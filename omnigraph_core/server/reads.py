@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 COLUMNS: Final = b"omnigraph.columns"
 """The key of an Arrow schema under which the columns are described."""
 
-_WHOLE_BYTES: Final = 1 << 20
-"""Bytes of rows in memory up to which an answer is made in one piece."""
+_PIECE_BYTES: Final = 1 << 20
+"""Bytes up to which an answer is made in one piece, and of the pieces of a longer one: about."""
 _PIECE_ROWS: Final = 8_192
 _PATIENCE: Final = 0.02
 """Seconds before it is worth looking whether the client is still there."""
@@ -146,7 +146,7 @@ def _run(graph: Omnigraph, asked: Asked, token: Cancellation, form: str) -> _Mad
     if form == "ndjson":
         return _Made(engine, headers, NDJSON, _lines(result, asked.which))
     chunks = _json(result, asked.which)
-    if result.table.nbytes > _WHOLE_BYTES:
+    if result.num_rows * _row_bytes(result) > _PIECE_BYTES:
         return _Made(engine, headers, "application/json", chunks)
     return _Made(engine, headers, "application/json", chunks, b"".join(chunks))
 
@@ -204,9 +204,16 @@ def _lines(result: QueryResult, place: Which) -> Iterator[bytes]:
 
 
 def _row_texts(result: QueryResult, end: str) -> Iterator[bytes]:
-    for batch in result.to_batches(_PIECE_ROWS):
+    rows = max(1, min(_PIECE_ROWS, _PIECE_BYTES // _row_bytes(result)))
+    for batch in result.to_batches(rows):
         if batch.num_rows:
             yield content(plain_objects(pa.Table.from_batches([batch]), end=end))
+
+
+def _row_bytes(result: QueryResult) -> int:
+    """What a row has of text, about: its values, and the names that stand in every row anew."""
+    names = sum(len(column.name) for column in result.columns)
+    return 1 + names + result.table.nbytes // max(1, result.num_rows)
 
 
 def _arrow(result: QueryResult) -> Iterator[bytes]:

@@ -54,6 +54,7 @@ def prepare(options: ServerOptions) -> Serving:
             f"without bearer tokens everybody who reaches {address} may read and write",
             hint="set OMNIGRAPH_SERVER_BEARER_TOKEN, or allow it with --unauthenticated",
         )
+    graphs.check_policies()
     from omnigraph_core.server.stored_queries import StoredQueries  # slow: the query language
 
     stored = StoredQueries(config.query_roots)

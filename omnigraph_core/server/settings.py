@@ -111,6 +111,16 @@ ACTOR_BYTES: Final = Setting(
     _bytes,
     "Bytes the bodies of those requests may have together.",
 )
+JOBS_MAX: Final = Setting(
+    "OMNIGRAPH_SERVER_JOBS_MAX",
+    256,
+    _count,
+    "Jobs that may be under way in a process, those that wait for their turn included; one more is "
+    "refused with 429.",
+)
+ACTOR_JOBS: Final = Setting(
+    "OMNIGRAPH_PER_ACTOR_JOBS_MAX", 64, _count, "Of those, how many may be of one actor."
+)
 
 MULTIPROCESS_DIRECTORY: Final = "PROMETHEUS_MULTIPROC_DIR"
 """Where workers share their figures: read by the library of the figures when it is imported."""
@@ -132,4 +142,6 @@ SERVER_SETTINGS: Final[tuple[Setting[Any], ...]] = (
     SHUTDOWN_TIMEOUT,
     ACTOR_REQUESTS,
     ACTOR_BYTES,
+    JOBS_MAX,
+    ACTOR_JOBS,
 )

@@ -44,7 +44,6 @@ class Spool:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._is_checked = False
         self._swept = 0.0
 
     @classmethod
@@ -54,26 +53,32 @@ class Spool:
             ConfigError: the directory cannot be made, or is open to others.
         """
         chosen = SERVER_SPOOL.read()
-        spool = cls(Path(chosen) if chosen else _default_root())
-        spool.area(_UPLOADS)
+        root = Path(chosen) if chosen else _default_root()
+        spool = cls(root)
+        try:
+            spool.area(_UPLOADS)
+        except StorageError as problem:
+            told = getattr(problem.__cause__, "strerror", None)
+            raise ConfigError(
+                f"cannot make the spool directory {root}: {told}", hint=_HINT
+            ) from problem
         return spool
 
     def area(self, *names: str) -> Path:
         """A directory below; the names are ours or digests.
 
         Raises:
-            ConfigError: it cannot be made, or the spool is not ours alone.
+            ConfigError: the spool is not ours alone.
+            StorageError: the directory cannot be made.
         """
         path = self._root.joinpath(*names)
         try:
-            if not self._is_checked:
-                self._root.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
-                self._check()
+            # Whenever: those who tidy up temporary files take it away under a running server.
+            self._root.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
+            self._check()
             path.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
         except OSError as problem:
-            raise ConfigError(
-                f"cannot make the spool directory {path}: {problem.strerror}", hint=_HINT
-            ) from problem
+            raise spool_failed(problem) from problem
         return path
 
     def _check(self) -> None:
@@ -82,7 +87,6 @@ class Spool:
         is_ours = stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.getuid()
         if not is_ours or facts.st_mode & 0o022:
             raise ConfigError(f"others may write to the spool directory {self._root}", hint=_HINT)
-        self._is_checked = True
 
     def unnamed_file(self) -> IO[bytes]:
         """A file to write and read, gone when it is closed or the process ends."""
@@ -106,11 +110,18 @@ class Spool:
         if now - self._swept < _SWEEP_SECONDS:
             return
         self._swept = now
-        for area in self._root.iterdir():
-            for path in area.iterdir() if area.name == _UPLOADS else area.rglob("*"):
-                with contextlib.suppress(OSError):  # another worker sweeps, too
-                    if path.lstat().st_mtime < now - KEPT_SECONDS:
-                        _remove(path)
+        for path in self._kept():
+            with contextlib.suppress(OSError):  # another worker sweeps, too
+                if path.lstat().st_mtime < now - KEPT_SECONDS:
+                    _remove(path)
+
+    def _kept(self) -> tuple[Path, ...]:
+        found: list[Path] = []
+        with contextlib.suppress(FileNotFoundError):  # nothing was ever kept, or it is gone
+            for area in self._root.iterdir():
+                if area.is_dir():
+                    found += area.iterdir() if area.name == _UPLOADS else area.rglob("*")
+        return tuple(found)
 
 
 def spool_of(request: Request) -> Spool:
@@ -154,9 +165,16 @@ class Claim:
 
     @classmethod
     def try_take(cls, path: Path) -> Claim | None:
-        """The claim; None while anybody else has it, in this process or another."""
+        """The claim; None while anybody else has it, in this process or another.
+
+        Raises:
+            StorageError: the disk does not take it.
+        """
         while True:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            except OSError as problem:
+                raise spool_failed(problem) from problem
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:

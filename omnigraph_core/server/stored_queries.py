@@ -7,18 +7,21 @@ in the log, and what was read before stays in force.
 from __future__ import annotations
 
 import logging
+import os
+import stat
 import threading
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from omnigraph_core.errors import CompileError, ConfigError
+from omnigraph_core.manifest.layout import MANIFEST
 from omnigraph_core.query.ast import Read
 from omnigraph_core.query.parse import parse_queries
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-    from pathlib import Path
 
     from starlette.requests import Request
 
@@ -95,6 +98,22 @@ class StoredQueries:
         self._stamp = self._stamps()
         self._found = _read(self._stamp)
 
+    @property
+    def is_due(self) -> bool:
+        """Whether the next call looks at the directories, which takes a while."""
+        return time.monotonic() - self._looked >= _SECONDS
+
+    def look(self) -> None:
+        """Read what has changed, if it is time to. What was there before is given meanwhile."""
+        with self._lock:
+            if not self.is_due:
+                return
+            self._looked = time.monotonic()
+            stamp = self._stamps()
+            if stamp != self._stamp:
+                self._stamp = stamp
+                self._read_again(stamp)
+
     def all(self) -> tuple[StoredQuery, ...]:
         """By name."""
         found = self._newest()
@@ -104,15 +123,9 @@ class StoredQueries:
         return self._newest().get(name)
 
     def _newest(self) -> Mapping[str, StoredQuery]:
-        with self._lock:
-            if time.monotonic() - self._looked < _SECONDS:
-                return self._found
-            self._looked = time.monotonic()
-            stamp = self._stamps()
-            if stamp != self._stamp:
-                self._stamp = stamp
-                self._read_again(stamp)
-            return self._found
+        if self.is_due:
+            self.look()
+        return self._found
 
     def _read_again(self, stamp: Mapping[Path, tuple[int, int]]) -> None:
         try:
@@ -131,13 +144,23 @@ def stored_queries_of(request: Request) -> StoredQueries:
 
 
 def _stamped(root: Path) -> Iterator[tuple[Path, tuple[int, int]]]:
-    for path in root.rglob("*.gq"):
-        try:
-            facts = path.stat()
-        except OSError:
-            continue  # gone meanwhile
-        if path.is_file():
-            yield path, (facts.st_mtime_ns, facts.st_size)
+    # What cannot be listed is gone meanwhile, or somebody else's: there is nothing to find.
+    for directory, inside, files in os.walk(root):
+        if MANIFEST in inside:  # a graph: many files, none of them a query
+            inside.clear()
+            continue
+        for name in files:
+            if name.endswith(".gq"):
+                yield from _stamp(Path(directory, name))
+
+
+def _stamp(path: Path) -> Iterator[tuple[Path, tuple[int, int]]]:
+    try:
+        facts = path.stat()
+    except OSError:
+        return  # gone meanwhile
+    if stat.S_ISREG(facts.st_mode):
+        yield path, (facts.st_mtime_ns, facts.st_size)
 
 
 def _read(paths: Iterable[Path]) -> dict[str, StoredQuery]:

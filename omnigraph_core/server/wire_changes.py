@@ -6,9 +6,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from omnigraph_core.diff.model import ChangeOp  # noqa: TC001 - read from the annotations
+from omnigraph_core.diff.model import ChangeOp
 from omnigraph_core.history.snapshots import ReadTarget
-from omnigraph_core.query.typed import EntityKind  # noqa: TC001 - read from the annotations
+from omnigraph_core.query.typed import EntityKind
 from omnigraph_core.server.targets import named_target
 from omnigraph_core.server.wire import (
     BranchMergeOutput,

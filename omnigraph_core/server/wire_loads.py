@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from omnigraph_core.server.wire import (  # noqa: TC001 - read from the annotations
+from omnigraph_core.server.wire import (
     CommitOutput,
     ErrorOutput,
     IngestTableOutput,

@@ -43,9 +43,7 @@ def test_a_branch_is_made_and_deleted(place: Place) -> None:
     assert place.both(lambda graph: graph.branch_get("main")).forked_from is None
     assert place.both(lambda graph: graph.branch_list()) == ("main", "review/2026 ü")
     graph.branch_create("again", source="review/2026 ü")
-    assert isinstance(
-        place.raised(lambda graph: graph.branch_delete("review/2026 ü")), BranchInUse
-    )
+    assert isinstance(place.raised(lambda graph: graph.branch_delete("review/2026 ü")), BranchInUse)
     graph.branch_delete("again")
     graph.branch_delete("review/2026 ü")
     assert place.both(lambda graph: graph.branch_list()) == ("main",)
@@ -192,9 +190,7 @@ def test_tags(place: Place) -> None:
     graph = place.graph
     first = graph.list_commits()[-1]
     made = graph.tag_create("release/1.0", ReadTarget(snapshot_id=first.graph_commit_id))
-    expected = Tag(
-        "release/1.0", first.graph_commit_id, "main", "main", 1, made.created_at, None
-    )
+    expected = Tag("release/1.0", first.graph_commit_id, "main", "main", 1, made.created_at, None)
     assert made == expected
     graph.branch_create("side")
     commit = put(graph, bin_("b9"), branch="side")

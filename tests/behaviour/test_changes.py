@@ -30,8 +30,6 @@ from tests.support.ageing import clean_up
 from tests.support.ways import told
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tests.support.ways import Place, Way, Ways
 
 NO_COMMIT = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
@@ -39,7 +37,7 @@ OF_PARTS = ChangeFilter(type_names=frozenset({"Part"}))
 
 
 @pytest.fixture(scope="module")
-def edited(shared: Place, way: Way, ways: Ways) -> Iterator[Place]:
+def edited(shared: Place, way: Way, ways: Ways) -> Place:
     """With a branch `edited`: an edge and a bin more, a bolt changed, a part less."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in ways.settings(way).items():
@@ -50,7 +48,7 @@ def edited(shared: Place, way: Way, ways: Ways) -> Iterator[Place]:
         put(at_hand, holds("b3", "bolt", id="h3"), branch="edited")
         at_hand.mutate('query q() { delete Part where sku = "nut" }', branch="edited")
         at_hand.tag_create("v1")
-    yield shared
+    return shared
 
 
 def test_a_diff_in_full(edited: Place) -> None:

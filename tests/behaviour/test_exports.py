@@ -83,7 +83,9 @@ def test_parquet_files(shared: Place, tmp_path: Path) -> None:
         ours, theirs = pq.read_table(file.path), pq.read_table(other.path)
         assert ours.schema.equals(theirs.schema, check_metadata=True)
         assert ours.equals(theirs)
-    (only,) = shared.graph.export_parquet(tmp_path / "some", ReadTarget(branch="main"), types=["Bin"])
+    (only,) = shared.graph.export_parquet(
+        tmp_path / "some", ReadTarget(branch="main"), types=["Bin"]
+    )
     assert only.row_count == 2
     shared.raised(lambda graph: graph.export_parquet(tmp_path / "x", types=["Prt"]))
     shared.raised(lambda graph: graph.export_parquet(tmp_path / "x", "none"))
@@ -122,7 +124,11 @@ def test_a_blob_is_read_in_order(shared: Place) -> None:
         assert (reader.size, reader.tell()) == (2048, 0)
         assert reader.read(2) == DRAWING[:2]
         assert reader.read_range(10, 2) == DRAWING[10:12]
-        assert (reader.tell(), reader.seek(-2, io.SEEK_END), reader.read()) == (2, 2046, b"\xfe\xff")
+        assert (reader.tell(), reader.seek(-2, io.SEEK_END), reader.read()) == (
+            2,
+            2046,
+            b"\xfe\xff",
+        )
         assert (reader.read(), reader.seek(0), reader.read(1)) == (b"", 0, b"\0")
         for wrong in ((-1, io.SEEK_SET), (0, 7)):
             with pytest.raises(ConfigError):
@@ -155,8 +161,9 @@ def test_large_blobs_and_empty_ones(place: Place) -> None:
         embed="off",
     )
     assert graph.read_blob("Part", "large", "drawing") == large
-    assert graph.read_blob("Part", "large", "drawing", offset=4_000_000, length=9) == (
-        large[4_000_000:4_000_009]
+    assert (
+        graph.read_blob("Part", "large", "drawing", offset=4_000_000, length=9)
+        == (large[4_000_000:4_000_009])
     )
 
 

@@ -199,7 +199,7 @@ def test_an_ingest_makes_its_branch_once(place: Place) -> None:
     made = graph.ingest(NEW, branch="night", source="main", embed="off")
     tables = (TableLoad("node:Part", 2),)
     check(place, made.loaded, LoadResult("night", LoadMode.MERGE, tables, None))
-    expected = IngestResult("night", "main", True, made.loaded, None)  # noqa: FBT003
+    expected = IngestResult("night", "main", True, made.loaded, None)
     assert made == expected
     again = graph.ingest(NEW, branch="night", mode="merge", embed="off")
     assert (again.branch_created, again.base_branch) == (False, "main")

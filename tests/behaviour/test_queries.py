@@ -140,7 +140,9 @@ def test_wrong_parameters_are_all_told(shared: Place) -> None:
     assert len(problem.problems) == 2
     for value in (object(), {1, 2}, float("nan"), b"x"):
         params = {"sku": value}
-        with pytest.raises(ParameterError):  # what no server can be sent is told here, in other words
+        with pytest.raises(
+            ParameterError
+        ):  # what no server can be sent is told here, in other words
             shared.graph.query("main", QUERIES, "values", params)
 
 
@@ -237,7 +239,9 @@ def test_time_travel(place: Place) -> None:
     place.raised(lambda graph: graph.run_query_at(9, AMOUNTS))
     place.raised(lambda graph: graph.run_query_at(1, AMOUNTS, branch="none"))
     place.raised(lambda graph: graph.query(ReadTarget(tag="v2"), AMOUNTS))
-    place.raised(lambda graph: graph.query(ReadTarget(snapshot_id="01ARZ3NDEKTSV4RRFFQ69G5FAV"), AMOUNTS))
+    place.raised(
+        lambda graph: graph.query(ReadTarget(snapshot_id="01ARZ3NDEKTSV4RRFFQ69G5FAV"), AMOUNTS)
+    )
 
 
 def test_a_snapshot_stays_as_it_is(graph: Omnigraph) -> None:

@@ -84,3 +84,15 @@ def request(method: str, target: str, body: bytes = b"", **headers: str) -> byte
     lines = [f"{name.replace('_', '-')}: {value}" for name, value in given.items()]
     head = "\r\n".join([f"{method} {target} HTTP/1.1", *lines])
     return head.encode("latin-1") + b"\r\n\r\n" + body
+
+
+def check_refusal(answer: Answer, status: int) -> Any:
+    """The body of a refusal, which must have this status and what every one has."""
+    assert answer.status == status, answer.body
+    assert answer.headers["content-type"] == "application/json"
+    body = answer.json()
+    assert body["request_id"] == answer.headers["x-request-id"]
+    assert body["error"]
+    assert body["reason"]
+    assert body["code"] in ("bad_request", "not_found")
+    return body

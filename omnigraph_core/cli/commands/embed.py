@@ -15,7 +15,6 @@ from omnigraph_core.cli.options import JsonOption, QuietOption
 from omnigraph_core.cli.output import count, print_json, print_lines
 from omnigraph_core.cli.progress import FileCounts, RowCounts, StatusLine
 from omnigraph_core.cli.target import GivenGraph, on_graph
-from omnigraph_core.embedding.embedder import Embedder
 from omnigraph_core.embedding.files import EmbedJob, embed_file
 from omnigraph_core.embedding.seed_rows import parse_selector
 from omnigraph_core.embedding.spec import Seed, load_seed, load_spec
@@ -164,6 +163,8 @@ def _files(seed: Path | None, input: Path | None, output: Path | None, spec: Pat
 
 
 def _embed_files(job: EmbedJob, *, is_quiet: bool, as_json: bool) -> None:
+    from omnigraph_core.embedding.embedder import Embedder  # slow: brings numpy
+
     with (
         interruptible(lambda: f"{job.output} is as it was"),
         StatusLine.on_stderr(is_quiet=is_quiet) as line,

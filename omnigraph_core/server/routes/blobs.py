@@ -13,7 +13,7 @@ from starlette.responses import RedirectResponse, StreamingResponse
 
 from omnigraph_core.errors import BlobElsewhere, BlobIsNull
 from omnigraph_core.history.snapshots import ReadTarget
-from omnigraph_core.server.access import Graph  # noqa: TC001 - read from the annotations
+from omnigraph_core.server.access import Graph
 from omnigraph_core.server.errors import errors
 from omnigraph_core.server.spool import digest_of
 from omnigraph_core.server.targets import which

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, Request, Response
 
-from omnigraph_core.engine.rights import Rights
 from omnigraph_core.errors import BranchNotFound
 from omnigraph_core.manifest.image import MAIN
 from omnigraph_core.policy.model import Action
@@ -153,7 +152,7 @@ def _merged(
 
 
 def _demand_merge(graph: Served, body: BranchMergeRequest, target: str) -> None:
-    rights = Rights(graph.judge, graph.graph.actor)
+    rights = graph.graph.rights
     rights.demand(Action.BRANCH_MERGE, branch=body.source, target_branch=target)
     if body.delete_branch:
         rights.demand(Action.BRANCH_DELETE, target_branch=body.source)

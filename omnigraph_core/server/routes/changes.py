@@ -11,7 +11,7 @@ from omnigraph_core.diff.model import ChangeFilter, ChangeOp
 from omnigraph_core.errors import ConfigError
 from omnigraph_core.manifest.image import MAIN
 from omnigraph_core.query.typed import EntityKind
-from omnigraph_core.server.access import Graph  # noqa: TC001 - read from the annotations
+from omnigraph_core.server.access import Graph
 from omnigraph_core.server.answers import JSON, NDJSON, accepts, answer, stream
 from omnigraph_core.server.errors import errors
 from omnigraph_core.server.streaming import diff_document, diff_lines

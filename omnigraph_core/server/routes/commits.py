@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
 
-from omnigraph_core.server.access import Graph  # noqa: TC001 - read from the annotations
+from omnigraph_core.server.access import Graph
 from omnigraph_core.server.answers import answer, not_modified
 from omnigraph_core.server.errors import errors
 from omnigraph_core.server.paging import Limit, PageToken, page, told

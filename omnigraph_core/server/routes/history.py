@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from fastapi import APIRouter, Request, Response
 
+from omnigraph_core.history.snapshots import ReadTarget
 from omnigraph_core.manifest.image import MAIN
+from omnigraph_core.policy.model import Action
 from omnigraph_core.server import jobs
-from omnigraph_core.server.access import Graph  # noqa: TC001 - read from the annotations
+from omnigraph_core.server.access import Graph
 from omnigraph_core.server.answers import answer
 from omnigraph_core.server.errors import errors
 from omnigraph_core.server.idempotency import once
@@ -26,6 +28,9 @@ from omnigraph_core.server.wire_changes import (
     target_of,
 )
 from omnigraph_core.server.wire_loads import JobOutput
+
+if TYPE_CHECKING:
+    from omnigraph_core.server.graphs import Served
 
 router = APIRouter()
 
@@ -58,7 +63,14 @@ async def revert_commit(
     return await once(
         request,
         graph,
-        lambda: jobs.maybe(request, graph, operation="revert", branch=branch, call=revert),
+        lambda: jobs.maybe(
+            request,
+            graph,
+            operation="revert",
+            branch=branch,
+            call=revert,
+            demand=lambda: _demand_step(graph, commit_id, branch),
+        ),
     )
 
 
@@ -84,8 +96,26 @@ async def pick_commit(
     return await once(
         request,
         graph,
-        lambda: jobs.maybe(request, graph, operation="pick", branch=into, call=pick),
+        lambda: jobs.maybe(
+            request,
+            graph,
+            operation="pick",
+            branch=into,
+            call=pick,
+            demand=lambda: _demand_step(graph, commit_id, into),
+        ),
     )
+
+
+def _demand_step(graph: Served, commit_id: str, branch: str) -> None:
+    """Writing to the branch, and reading where the commit was made: its rows come over.
+
+    Raises:
+        PolicyDenied: the actor may not.
+        NotFoundError: there is no such commit any more.
+    """
+    graph.graph.rights.demand(Action.CHANGE, branch=branch)
+    graph.graph.snapshot_of(ReadTarget(snapshot_id=commit_id))
 
 
 @router.post(
@@ -129,6 +159,8 @@ async def begin_run(
     target = MAIN if given.target_branch is None else given.target_branch
 
     async def respond() -> Response:
+        # Of a server that is killed before the answer is kept, a run may be left that nobody knows:
+        # it expires without a trace in its target. An operation hash makes the repeat find it.
         run = await writing(
             lambda: graph.graph.begin_run(target, operation_hash=given.operation_hash)
         )

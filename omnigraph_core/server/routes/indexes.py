@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Request, Response
 
-from omnigraph_core.engine.rights import Rights
 from omnigraph_core.manifest.image import MAIN
 from omnigraph_core.policy.model import Action
 from omnigraph_core.server import jobs
-from omnigraph_core.server.access import Graph  # noqa: TC001 - read from the annotations
+from omnigraph_core.server.access import Graph
 from omnigraph_core.server.answers import answer
 from omnigraph_core.server.errors import errors
 from omnigraph_core.server.idempotency import once
@@ -75,7 +74,7 @@ async def ensure_indexes(
         indexes = [report.to_json() for report in reports]
         return {"uri": graph.uri, "branch": branch, "indexes": indexes}
 
-    rights = Rights(graph.judge, graph.graph.actor)
+    rights = graph.graph.rights
     return await once(
         request,
         graph,
@@ -126,7 +125,7 @@ async def backfill_embeddings(
         result = graph.graph.embed_backfill(branch=branch, progress=progress)
         return {"uri": graph.uri, **result.to_json()}
 
-    rights = Rights(graph.judge, graph.graph.actor)
+    rights = graph.graph.rights
     return await once(
         request,
         graph,

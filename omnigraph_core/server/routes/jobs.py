@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from omnigraph_core.engine.rights import Rights
 from omnigraph_core.policy.model import Action
-from omnigraph_core.server.access import Graph  # noqa: TC001 - read from the annotations
+from omnigraph_core.server.access import Graph
 from omnigraph_core.server.answers import answer
 from omnigraph_core.server.errors import errors
 from omnigraph_core.server.jobs import jobs_of
@@ -16,6 +15,7 @@ from omnigraph_core.server.threads import reading
 from omnigraph_core.server.wire_loads import JobListOutput, JobOutput, JobStatusOutput
 
 if TYPE_CHECKING:
+    from omnigraph_core.engine.rights import Rights
     from omnigraph_core.server.graphs import Served
     from omnigraph_core.server.job_records import JobRecord
 
@@ -31,20 +31,20 @@ LimitParameter = Annotated[int, Query(ge=1, le=10_000, description="The newest s
     "/jobs",
     operation_id="listJobs",
     summary="Jobs of the last day, newest first",
+    description="Without results and the details of errors: one job alone is told with them.",
     responses={200: {"model": JobListOutput}},
 )
 async def list_jobs(
     request: Request, graph: Graph, wanted: StatusParameter = None, limit: LimitParameter = 100
 ) -> Response:
-    found = await reading(lambda: jobs_of(request).list(graph))
     is_all = _rights(graph).allows(Action.ADMIN)
-    jobs = [
-        record.to_json()
-        for record in found
-        if (is_all or _is_own(graph, record))
-        and (wanted is None or str(wanted) == str(record.status))
-    ]
-    return answer({"jobs": jobs[:limit]})
+
+    def is_wanted(record: JobRecord) -> bool:
+        is_shown = is_all or _is_own(graph, record)
+        return is_shown and (wanted is None or str(wanted) == str(record.status))
+
+    found = await reading(lambda: jobs_of(request).list(graph, is_wanted, limit))
+    return answer({"jobs": [record.to_json() for record in found]})
 
 
 @router.get(
@@ -88,4 +88,4 @@ def _is_own(graph: Served, record: JobRecord) -> bool:
 
 
 def _rights(graph: Served) -> Rights:
-    return Rights(graph.judge, graph.graph.actor)
+    return graph.graph.rights

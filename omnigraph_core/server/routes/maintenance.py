@@ -7,12 +7,11 @@ from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
 
-from omnigraph_core.engine.rights import Rights
 from omnigraph_core.errors import ConfigError
 from omnigraph_core.manifest.image import MAIN
 from omnigraph_core.policy.model import Action
 from omnigraph_core.server import jobs
-from omnigraph_core.server.access import Graph  # noqa: TC001 - read from the annotations
+from omnigraph_core.server.access import Graph
 from omnigraph_core.server.errors import errors
 from omnigraph_core.server.idempotency import once
 from omnigraph_core.server.wire_loads import JobOutput
@@ -50,7 +49,7 @@ async def optimize(request: Request, graph: Graph, body: OptimizeRequest | None 
         document = [table.to_json() for table in tables]
         return {"uri": graph.uri, "branch": branch, "tables": document}
 
-    rights = Rights(graph.judge, graph.graph.actor)
+    rights = graph.graph.rights
     return await once(
         request,
         graph,
@@ -86,7 +85,7 @@ async def cleanup(request: Request, graph: Graph, body: CleanupRequest) -> Respo
         policy = {"keep_versions": body.keep, "older_than_secs": body.older_than_secs}
         return {"uri": graph.uri, **policy, **report.to_json()}
 
-    rights = Rights(graph.judge, graph.graph.actor)
+    rights = graph.graph.rights
     return await once(
         request,
         graph,
@@ -111,9 +110,9 @@ async def verify(request: Request, graph: Graph, body: VerifyRequest | None = No
 
     def work(_progress: object, _check: object) -> object:
         report = graph.graph.verify(given.branch, is_deep=bool(given.deep))
-        return {"uri": graph.uri, **report.to_json()}
+        return {"uri": graph.uri, **graph.hiding.over(report.to_json())}
 
-    rights = Rights(graph.judge, graph.graph.actor)
+    rights = graph.graph.rights
     return await jobs.maybe(
         request,
         graph,

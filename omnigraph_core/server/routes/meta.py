@@ -5,13 +5,12 @@ from __future__ import annotations
 from importlib.metadata import version
 from typing import Final
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 
-from omnigraph_core.engine.rights import Rights
 from omnigraph_core.errors import PolicyDenied
 from omnigraph_core.policy.model import Action
 from omnigraph_core.server import settings
-from omnigraph_core.server.access import Caller, Graph, serving_of
+from omnigraph_core.server.access import Caller, Graph, known_graph, serving_of
 from omnigraph_core.server.answers import answer
 from omnigraph_core.server.metrics import CONTENT_TYPE, Metrics
 from omnigraph_core.server.openapi import VERSION
@@ -21,6 +20,7 @@ from omnigraph_core.server.wire import GraphListOutput, HealthOutput
 router = APIRouter()
 
 _OWN_VERSION: Final = version("omnigraph")
+_ANYBODY: Final = (Depends(known_graph),)
 
 
 @router.get(
@@ -29,6 +29,7 @@ _OWN_VERSION: Final = version("omnigraph")
     tags=["health"],
     summary="Whether the server is there",
     responses={200: {"model": HealthOutput}},
+    dependencies=_ANYBODY,
 )
 async def health() -> Response:
     source = settings.SOURCE_VERSION.read()
@@ -42,13 +43,14 @@ async def health() -> Response:
     tags=["health"],
     summary="Whether the default graph is open",
     responses={200: {"model": HealthOutput}},
+    dependencies=_ANYBODY,
 )
 async def ready() -> Response:
     # Nothing is answered before the default graph is open.
     return await health()
 
 
-@router.get("/openapi.json", include_in_schema=False)
+@router.get("/openapi.json", include_in_schema=False, dependencies=_ANYBODY)
 async def openapi(request: Request) -> Response:
     return answer(await reading(request.app.openapi))
 
@@ -61,6 +63,7 @@ async def openapi(request: Request) -> Response:
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
 )
 async def metrics(request: Request, caller: Caller) -> Response:
+    await known_graph(request)
     found: Metrics = request.app.state.metrics
     return Response(found.text(), media_type=CONTENT_TYPE)
 
@@ -75,7 +78,7 @@ async def metrics(request: Request, caller: Caller) -> Response:
 async def list_graphs(request: Request, graph: Graph) -> Response:
     serving = serving_of(request)
     if graph.judge is not None:
-        Rights(graph.judge, graph.graph.actor).demand(Action.GRAPH_LIST)
+        graph.graph.rights.demand(Action.GRAPH_LIST)
     elif not serving.options.lists_graphs:
         raise PolicyDenied(
             "this server does not tell which graphs it has",

@@ -12,7 +12,7 @@ from omnigraph_core.server import loading
 from omnigraph_core.server.access import Graph, if_commit
 from omnigraph_core.server.answers import answer
 from omnigraph_core.server.errors import errors
-from omnigraph_core.server.idempotency import key_of
+from omnigraph_core.server.idempotency import key_of, own_key
 from omnigraph_core.server.loading import LoadOrder
 from omnigraph_core.server.threads import writing
 from omnigraph_core.server.wire import (
@@ -133,19 +133,20 @@ async def _mutated(
     branch: str,
     embed: str,
 ) -> Response:
-    head, key = if_commit(request), key_of(request)
-    result = await writing(
-        lambda: graph.graph.mutate(
-            source,
-            params,
-            name=name,
-            branch=branch,
-            embed=embed,
-            if_commit=head,
-            idempotency_key=key,
-        ),
-        turn=(graph.id, branch.strip()),
-    )
+    head = if_commit(request)
+    with own_key(graph, key_of(request)) as key:
+        result = await writing(
+            lambda: graph.graph.mutate(
+                source,
+                params,
+                name=name,
+                branch=branch,
+                embed=embed,
+                if_commit=head,
+                idempotency_key=key,
+            ),
+            turn=(graph.id, branch.strip()),
+        )
     return answer(_document(result))
 
 

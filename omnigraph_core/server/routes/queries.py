@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Query, Request, Response
 
 from omnigraph_core.manifest.image import MAIN
-from omnigraph_core.server.access import Graph  # noqa: TC001 - read from the annotations
+from omnigraph_core.server.access import Graph
 from omnigraph_core.server.answers import ARROW, NDJSON, answer, stream
 from omnigraph_core.server.errors import errors
 from omnigraph_core.server.reads import Asked, cancellable, respond

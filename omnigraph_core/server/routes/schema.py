@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, Request, Response
 
-from omnigraph_core.engine.rights import Rights
 from omnigraph_core.manifest.image import MAIN
 from omnigraph_core.policy.model import Action
 from omnigraph_core.server import jobs
-from omnigraph_core.server.access import Graph  # noqa: TC001 - read from the annotations
+from omnigraph_core.server.access import Graph
 from omnigraph_core.server.answers import answer, not_modified
 from omnigraph_core.server.errors import errors
 from omnigraph_core.server.idempotency import once
 from omnigraph_core.server.targets import which
 from omnigraph_core.server.threads import reading
-from omnigraph_core.server.wire import Version  # noqa: TC001 - read from annotations
+from omnigraph_core.server.wire import Version
 from omnigraph_core.server.wire_loads import JobOutput
 from omnigraph_core.server.wire_schema import (
     SchemaApplyOutput,
@@ -93,7 +92,7 @@ async def plan_schema(graph: Graph, body: SchemaPlanRequest) -> Response:
 )
 async def apply_schema(request: Request, graph: Graph, body: SchemaApplyRequest) -> Response:
     branch = MAIN if body.branch is None else body.branch
-    rights = Rights(graph.judge, graph.graph.actor)
+    rights = graph.graph.rights
     return await once(
         request,
         graph,

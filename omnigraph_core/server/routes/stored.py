@@ -6,24 +6,23 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from fastapi import APIRouter, Header, Request, Response
 
-from omnigraph_core.engine.rights import Rights
-from omnigraph_core.errors import ConfigError, NotFoundError
+from omnigraph_core.errors import ConfigError, NotFoundError, PolicyDenied
 from omnigraph_core.manifest.image import MAIN
 from omnigraph_core.policy.model import Action
 from omnigraph_core.server.access import Graph, if_commit
 from omnigraph_core.server.answers import ARROW, answer
 from omnigraph_core.server.errors import errors
-from omnigraph_core.server.idempotency import key_of
+from omnigraph_core.server.idempotency import key_of, own_key
 from omnigraph_core.server.reads import Asked, respond
 from omnigraph_core.server.stored_queries import stored_queries_of
 from omnigraph_core.server.targets import which
-from omnigraph_core.server.threads import writing
+from omnigraph_core.server.threads import reading, writing
 from omnigraph_core.server.wire import ChangeOutput, ReadOutput
 from omnigraph_core.server.wire_upkeep import InvokeRequest, StoredQueryListOutput
 
 if TYPE_CHECKING:
     from omnigraph_core.server.graphs import Served
-    from omnigraph_core.server.stored_queries import StoredQuery
+    from omnigraph_core.server.stored_queries import StoredQueries, StoredQuery
 
 router = APIRouter(tags=["queries"])
 
@@ -45,9 +44,9 @@ _RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
     responses={200: {"model": StoredQueryListOutput}},
 )
 async def list_queries(request: Request, graph: Graph) -> Response:
-    rights = Rights(graph.judge, graph.graph.actor)
+    rights = graph.graph.rights
     is_allowed = rights.allows(Action.INVOKE_QUERY)
-    queries = stored_queries_of(request).all() if is_allowed else ()
+    queries = (await _newest(request)).all() if is_allowed else ()
     return answer({"queries": [query.to_json() for query in queries]})
 
 
@@ -83,7 +82,9 @@ async def invoke_query_if(
 async def _invoke(
     request: Request, graph: Served, name: str, body: InvokeRequest, *, is_conditional: bool = False
 ) -> Response:
-    stored = _find(request, graph, name, body)
+    stored = (await _newest(request)).get(name)
+    if stored is None or not await _is_allowed(graph, body):
+        raise NotFoundError(f"no stored query `{name}`")
     expected = body.expect_mutation
     if expected is not None and expected is not stored.is_mutation:
         does = "changes" if stored.is_mutation else "does not change"
@@ -96,18 +97,30 @@ async def _invoke(
     return await respond(request, graph, Asked(place, stored.text, stored.name, body.params))
 
 
-def _find(request: Request, graph: Served, name: str, body: InvokeRequest) -> StoredQuery:
-    """The query; to those who may not run it there is none.
+async def _newest(request: Request) -> StoredQueries:
+    """The stored queries as they are; to look for them may take a while."""
+    found = stored_queries_of(request)
+    if found.is_due:
+        await reading(found.look)
+    return found
 
-    Raises:
-        NotFoundError: there is none of that name.
-    """
-    branch = MAIN if body.branch is None else body.branch
-    rights = Rights(graph.judge, graph.graph.actor)
-    stored = stored_queries_of(request).get(name)
-    if stored is None or not rights.allows(Action.INVOKE_QUERY, branch=branch):
-        raise NotFoundError(f"no stored query `{name}`")
-    return stored
+
+async def _is_allowed(graph: Served, body: InvokeRequest) -> bool:
+    """Whether stored queries may be run where they are asked for. To those who may not there are
+    none."""
+    rights = graph.graph.rights
+    if body.snapshot is None or graph.judge is None:
+        branch = MAIN if body.branch is None else body.branch
+        return rights.allows(Action.INVOKE_QUERY, branch=branch)
+    try:
+        place = which(body.branch, body.snapshot).read_target
+        branch = (await reading(lambda: graph.graph.snapshot_of(place))).branch
+    except (ConfigError, NotFoundError, PolicyDenied):
+        # What is wrong with it is told only to those who may run queries anywhere.
+        if rights.allows(Action.INVOKE_QUERY):
+            raise
+        return False
+    return rights.allows(Action.INVOKE_QUERY, branch=branch)
 
 
 async def _mutate(
@@ -115,18 +128,19 @@ async def _mutate(
 ) -> Response:
     if body.snapshot is not None:
         raise ConfigError(f"query `{stored.name}` changes the graph: name a branch, no snapshot")
-    head, key = if_commit(request), key_of(request)
+    head = if_commit(request)
     branch = MAIN if body.branch is None else body.branch
-    result = await writing(
-        lambda: graph.graph.mutate(
-            stored.text,
-            body.params,
-            name=stored.name,
-            branch=branch,
-            if_commit=head,
-            idempotency_key=key,
-        ),
-        turn=(graph.id, branch.strip()),
-    )
+    with own_key(graph, key_of(request)) as key:
+        result = await writing(
+            lambda: graph.graph.mutate(
+                stored.text,
+                body.params,
+                name=stored.name,
+                branch=branch,
+                if_commit=head,
+                idempotency_key=key,
+            ),
+            turn=(graph.id, branch.strip()),
+        )
     commit = None if result.commit is None else result.commit.to_json()
     return answer({**result.to_json(), "commit": commit, "is_repeat": result.is_repeat})

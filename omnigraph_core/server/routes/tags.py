@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from fastapi import APIRouter, Request, Response
 
 from omnigraph_core.manifest.image import MAIN
-from omnigraph_core.server.access import Graph  # noqa: TC001 - read from the annotations
+from omnigraph_core.server.access import Graph
 from omnigraph_core.server.answers import answer
 from omnigraph_core.server.errors import errors
 from omnigraph_core.server.idempotency import once

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from fastapi import APIRouter, Depends, Query, Request, Response
 from starlette.requests import ClientDisconnect
 
-from omnigraph_core.engine.rights import Rights
 from omnigraph_core.manifest.image import MAIN
 from omnigraph_core.policy.model import Action
 from omnigraph_core.server.access import Graph, if_commit
@@ -18,6 +17,7 @@ from omnigraph_core.server.loading import LoadOrder, respond
 from omnigraph_core.server.multipart import PART, Parts, check_types
 from omnigraph_core.server.receiving import Budget, Intake, receive
 from omnigraph_core.server.spool import spool_of
+from omnigraph_core.server.threads import reading
 from omnigraph_core.server.wire import LoadMode
 from omnigraph_core.server.wire_loads import JobOutput, LoadOutput
 
@@ -84,7 +84,7 @@ Parameters = Annotated[dict[str, Any], Depends(load_parameters)]
     },
 )
 async def load_ndjson(request: Request, graph: Graph, parameters: Parameters) -> Response:
-    _check_rights(graph, parameters)
+    await reading(lambda: _check_rights(graph, parameters))
     key = key_of(request)
     budget = Budget(has_digest=key is not None)
     with ExitStack() as held:
@@ -134,7 +134,7 @@ async def load_files(
         str | None, Query(description="The type of the rows of tables: Person, edge:Knows.")
     ] = None,
 ) -> Response:
-    _check_rights(graph, parameters)
+    await reading(lambda: _check_rights(graph, parameters))
     key = key_of(request)
     budget = Budget(has_digest=key is not None)
     with ExitStack() as held:
@@ -164,7 +164,7 @@ def _check_rights(graph: Served, parameters: dict[str, Any]) -> None:
     Raises:
         PolicyDenied: the actor may not write to the branch.
     """
-    rights = Rights(graph.judge, graph.graph.actor)
+    rights = graph.graph.rights
     rights.demand(Action.CHANGE, branch=parameters["branch"])
 
 

@@ -219,7 +219,7 @@ def test_texts_scripts_rely_on_without_a_configuration(folder: Path, full: Omnig
     done = omnigraph("read", "-e", PARTS, folder=folder)
     assert (done.returncode, done.stdout) == (2, "")
     assert "URI must be provided" in done.stderr
-    done = omnigraph("load", "stock", "--data", "stock.jsonl", folder=folder)
+    done = omnigraph("load", "stock", "--data", "stock.jsonl", "--quiet", folder=folder)
     assert (done.returncode, done.stderr) == (0, "")
     line = done.stdout.splitlines()[0]
     assert line == (

@@ -50,7 +50,11 @@ def test_a_copy_of_a_graph_through_a_pipe_is_the_same(folder: Path, full: Omnigr
     )
     copy = Omnigraph.init(str(folder / "copy"), SCHEMA)
     done = subprocess.run(
-        ["bash", "-c", f'"{OMNIGRAPH}" export stock | "{OMNIGRAPH}" load copy --data - --no-embed'],
+        [
+            "bash",
+            "-c",
+            f'"{OMNIGRAPH}" export stock | "{OMNIGRAPH}" load copy --data - --no-embed --quiet',
+        ],
         cwd=folder,
         env=ENVIRONMENT | {"PATH": "/usr/bin:/bin"},
         capture_output=True,

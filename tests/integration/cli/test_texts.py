@@ -31,9 +31,6 @@ def test_branches(folder: Path, full: Omnigraph) -> None:
     assert said(folder, "branch", "create", "review", "--uri", "stock") == [
         "created branch review from main"
     ]
-    assert said(folder, "branch", "list", "--uri", "stock") == ["main", "review"]
-    merged = said(folder, "branch", "merge", "review", "--uri", "stock")
-    assert merged[0] == "merged review into main: already_up_to_date"
     assert said(folder, "branch", "delete", "review", "--uri", "stock") == ["deleted branch review"]
     deleted = refused(folder, "branch", "delete", "main", "--uri", "stock")
     assert "cannot delete branch 'main'" in deleted
@@ -46,15 +43,6 @@ def test_commits_runs_and_snapshots(folder: Path, full: Omnigraph) -> None:
     lines = said(folder, "commit", "list", "stock")
     assert lines[0].startswith(f"{newest.graph_commit_id} branch=main version=2 ")
     assert lines[1].startswith(f"{oldest.graph_commit_id} branch=main version=1 ")
-    shown = said(folder, "commit", "show", newest.graph_commit_id, "--uri", "stock")
-    names = [line.partition(": ")[0] for line in shown]
-    assert names[:4] == [
-        "graph_commit_id",
-        "manifest_branch",
-        "manifest_version",
-        "parent_commit_id",
-    ]
-    assert "manifest_branch: main" in shown
     runs = [full.begin_run(), full.begin_run(actor="ada")]
     assert said(folder, "run", "list", "stock") == [
         f"{runs[0].run_id} running target=main branch={runs[0].run_branch}",
@@ -76,5 +64,3 @@ def test_schemas(folder: Path, full: Omnigraph) -> None:
     assert "changing property type" in planned[2]
     applied = refused(folder, "schema", "apply", "stock", "--schema", "bad.pg")
     assert "changing property type" in applied
-    same = said(folder, "schema", "apply", "stock", "--schema", "stock.pg")
-    assert {"applied: no", "no schema changes"} <= set(same)

@@ -201,6 +201,46 @@ def test_runs_are_looked_up_first(free: Omnigraph, og: Omnigraph) -> None:
     assert parts(free, "main") == ["P-1", "P-5"]
 
 
+def test_a_run_is_written_by_its_owner_and_by_those_who_may_write_to_its_target(
+    free: Omnigraph, og: Omnigraph
+) -> None:
+    bob, ada, gus, cleo = (og.acting_as(name) for name in ("bob", "ada", "gus", "cleo"))
+    run = bob.begin_run()
+    bob.load(part("P-5"), branch=run.run_branch)
+    head = free.head_commit_id_for_branch(run.run_branch)
+    for other in (ada, gus):  # both may change what is not protected
+        for branch in (run.run_branch, f" {run.run_branch}\n"):
+            with pytest.raises(PolicyDenied, match="'change' on branch 'main'"):
+                other.load(part("P-6"), branch=branch)
+        assert not other.rights.allows(Action.CHANGE, branch=run.run_branch)
+    with pytest.raises(PolicyDenied, match="'change' on branch 'main'"):
+        og.load(part("P-6"), branch=run.run_branch, actor="gus")
+    assert free.head_commit_id_for_branch(run.run_branch) == head
+    cleo.load(part("P-7"), branch=run.run_branch)
+    on_side = free.begin_run("side")
+    gus.load(part("P-8"), branch=on_side.run_branch)
+    assert parts(free, on_side.run_branch) == ["P-1", "P-2", "P-8"]
+    with pytest.raises(PolicyDenied, match="'change' on branch 'main'"):
+        bob.load(part("P-9"), branch=free.begin_run().run_branch)  # of nobody
+    with pytest.raises(PolicyDenied):
+        bob.load(part("P-9"), branch="__run__01NONE")
+    with pytest.raises(PolicyDenied, match="'schema_apply' targeting branch 'main'"):
+        gus.schema_apply(GROWN, branch=run.run_branch)
+
+
+def test_the_owner_of_a_run_needs_the_right_that_began_it(free: Omnigraph) -> None:
+    judge = Recorder(is_allowing=True)
+    og = Omnigraph.open(free.uri, policy=judge, actor="ada")
+    branch = og.begin_run().run_branch
+    og.load(part("P-5"), branch=branch)
+    asked = [(item.action, item.branch, item.target_branch) for item in judge.asked[1:]]
+    assert asked == [("branch_create", "main", branch), ("change", branch, None)]
+    judge.denied = frozenset({"branch_create"})
+    judge.asked.clear()
+    og.load(part("P-6"), branch=branch)
+    assert (judge.asked[-1].action, judge.asked[-1].branch) == ("change", "main")
+
+
 def test_ingest_needs_to_fork_only_what_is_missing(free: Omnigraph, og: Omnigraph) -> None:
     cleo, bob = og.acting_as("cleo"), og.acting_as("bob")
     done = cleo.ingest(part("P-6"), branch="side")

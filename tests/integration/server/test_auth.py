@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from omnigraph_core.engine.omnigraph import Omnigraph
+from omnigraph_core.errors import ConfigError
+from omnigraph_core.server.options import ServerOptions
+from omnigraph_core.server.serving import prepare
 from tests.integration.server.conftest import FIXTURES
 from tests.support.server import serving, tokens
 
@@ -104,6 +108,17 @@ def test_what_needs_no_token(guarded: Client) -> None:
     assert guarded.get("/openapi.json").status_code == 200
     assert guarded.get("/none").status_code == 404
     assert guarded.get("/graphs/none/none").status_code == 404
+
+
+def test_below_the_name_of_a_graph_nothing_is_open_to_everybody(
+    guarded: Client, ann: Client
+) -> None:
+    for path in ("healthz", "readyz", "openapi.json", "metrics"):
+        for name in ("others", "none"):  # nobody learns which there are
+            assert guarded.get(f"/graphs/{name}/{path}").status_code == 401
+        assert ann.get(f"/graphs/others/{path}").status_code == 200
+        unknown = ann.get(f"/graphs/none/{path}")
+        assert (unknown.status_code, unknown.json()["reason"]) == (404, "not_found.graph")
 
 
 def test_a_refused_caller_learns_nothing_and_sends_nothing(guarded: Client) -> None:
@@ -209,7 +224,16 @@ def test_several_graphs(ann: Client) -> None:
 
 def test_a_long_job_is_denied_before_it_begins(ben: Client) -> None:
     body = {"source": "draft", "target": "main"}
-    assert denied(ben.post("/branches/merge", body, headers={"Prefer": "respond-async"}))
+    runs = ben.get("/runs").json()
+    later = {"Prefer": "respond-async"}
+    assert denied(ben.post("/branches/merge", body, headers=later))
+    commit_id = ben.get("/commits").json()["commits"][0]["graph_commit_id"]
+    for step in ("revert", "pick"):
+        assert denied(ben.post(f"/commits/{commit_id}/{step}", {}, headers=later))
+    on_draft = {"branch": "draft"}
+    missing = ben.post("/commits/01ARZ3NDEKTSV4RRFFQ69G5FAV/revert", on_draft, headers=later)
+    assert missing.status_code == 404
+    assert ben.get("/runs").json() == runs
 
 
 def test_tokens_without_a_policy_allow_everything(people: Omnigraph, tmp_path: Path) -> None:
@@ -226,3 +250,21 @@ def test_tokens_without_a_policy_allow_everything(people: Omnigraph, tmp_path: P
     with serving(people.uri, token="single", env=env, lists_graphs=True) as client:
         found = client.get("/graphs").json()
         assert found == {"graphs": [{"graph_id": "default", "uri": people.uri}]}
+
+
+def test_a_wrong_policy_of_any_graph_stops_the_start(tmp_path: Path) -> None:
+    (tmp_path / "good.yaml").write_text(POLICY)
+    for name in ("bad", "worse"):
+        (tmp_path / f"{name}.yaml").write_text("version: 1\nrules: [{id: a}]\n")
+    config = tmp_path / "omnigraph.yaml"
+    config.write_text(
+        "graphs:\n  people: {uri: people, policy: {file: good.yaml}}\n"
+        "  others: {uri: others, policy: {file: bad.yaml}}\n"
+        "  more: {uri: more, policy: {file: worse.yaml}}\nserver: {graph: people}\n"
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in tokens(**TOKENS).items():
+            patch.setenv(name, value)
+        with pytest.raises(ConfigError) as refused:
+            prepare(ServerOptions(config=config))
+    assert {"bad.yaml", "worse.yaml"} <= set(re.findall(r"\w+\.yaml", refused.value.message))

@@ -6,24 +6,27 @@ Every refusal has the status that fits, the JSON body of all refusals and an id.
 from __future__ import annotations
 
 import json
-import socket
-import threading
 import time
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 import pytest
 
-from omnigraph_core.engine.omnigraph import Omnigraph
-from omnigraph_core.server.protocol import Protocol
-from tests.support.raw_http import answers, connected, exchange, read_all, request
-from tests.support.served import new_stock, part, stock_server
+from tests.support.raw_http import (
+    answers,
+    check_refusal,
+    connected,
+    exchange,
+    read_all,
+    request,
+)
+from tests.support.served import new_stock, state_of, stock_server, until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.support.raw_http import Answer
+    from omnigraph_core.engine.omnigraph import Omnigraph
     from tests.support.server import Client
 
 JSON: Final = {"Content-Type": "application/json"}
@@ -50,34 +53,11 @@ def server(root: Path, stock: Omnigraph) -> Iterator[Client]:
 @pytest.fixture(autouse=True)
 def _nothing_is_written(root: Path, stock: Omnigraph, server: Client) -> Iterator[None]:
     """No test here leaves a trace."""
-    before = state(stock)
+    before = state_of(stock)
     yield
-    assert state(stock) == before
+    assert state_of(stock) == before
     uploads = root / "spool" / "uploads"
     until(lambda: not uploads.exists() or not any(uploads.iterdir()))
-
-
-def state(graph: Omnigraph) -> object:
-    branches = [(name, graph.head_commit_id_for_branch(name)) for name in graph.branch_list()]
-    return branches, graph.tag_list(), [run.run_id for run in graph.list_runs()]
-
-
-def until(is_so: Callable[[], bool], seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
-def check_refusal(answer: Answer, status: int) -> Any:
-    assert answer.status == status, answer.body
-    assert answer.headers["content-type"] == "application/json"
-    body = answer.json()
-    assert body["request_id"] == answer.headers["x-request-id"]
-    assert body["error"]
-    assert body["reason"]
-    assert body["code"] in ("bad_request", "not_found")
-    return body
 
 
 # Everything that can be named, with what cannot be
@@ -295,155 +275,3 @@ def test_heads_that_are_too_long(server: Client, piece: bytes, end: bytes) -> No
         connection.sendall(piece * (10_000 // len(piece)) + end)
         (answer,) = answers(read_all(connection))
     assert check_refusal(answer, 431)["reason"] == "http.head_too_large"
-
-
-def test_a_head_without_an_end_is_cut_off(server: Client) -> None:
-    with connected(server.url) as connection:
-        connection.sendall(b"GET /branches HTTP/1.1\r\nHost: x\r\nX-Long: ")
-        assert send_until_cut_off(connection, b"a" * 65_536, pause=0)
-
-
-def send_until_cut_off(connection: socket.socket, data: bytes, *, pause: float) -> bool:
-    try:
-        for _ in range(1_000):
-            connection.sendall(data)
-            time.sleep(pause)
-    except ConnectionError:
-        return True
-    return False
-
-
-# Clients that take their time
-
-
-@pytest.fixture
-def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("head_seconds", "body_seconds", "rest_seconds"):
-        monkeypatch.setattr(Protocol, name, 0.2)
-
-
-HALF_A_HEAD: Final = b"POST /change HTTP/1.1\r\nHost: x\r\nX-"
-HALF_A_BODY: Final = (
-    b"POST /change HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
-    b"Content-Length: 1000\r\n\r\n{"
-)
-
-
-@pytest.mark.usefixtures("_impatient")
-@pytest.mark.parametrize("data", [HALF_A_HEAD, HALF_A_BODY])
-def test_who_does_not_go_on_is_cut_off(server: Client, data: bytes) -> None:
-    check_refusal(exchange(server.url, data)[0], 408)
-    again = b"GET /branches HTTP/1.1\r\nHost: x\r\n\r\n" + data
-    first, second = exchange(server.url, again)
-    assert first.status == 200
-    check_refusal(second, 408)
-
-
-@pytest.mark.usefixtures("_impatient")
-def test_who_says_nothing_is_hung_up_on(server: Client) -> None:
-    assert exchange(server.url, b"") == []
-
-
-@pytest.mark.usefixtures("_impatient")
-def test_headers_byte_by_byte_win_no_time(server: Client) -> None:
-    with connected(server.url) as connection:
-        connection.sendall(HALF_A_HEAD)
-        assert send_until_cut_off(connection, b"x", pause=0.02)
-
-
-@pytest.mark.usefixtures("_impatient")
-def test_a_body_nobody_reads_holds_no_connection(server: Client) -> None:
-    """Answered at once, and the rest of the body only drips."""
-    head = (
-        b"POST /change HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
-        b"Content-Length: 9000000\r\n\r\n"
-    )
-    with connected(server.url) as connection:
-        connection.sendall(head)
-        assert connection.recv(12) == b"HTTP/1.1 413"
-        assert send_until_cut_off(connection, b"x", pause=0.02)
-
-
-def test_a_slow_request_is_a_request(server: Client) -> None:
-    body = json.dumps({"query_source": READ}).encode()
-    data = request("POST", "/read", body)
-    with connected(server.url) as connection:
-        for start in range(0, len(data), 23):
-            connection.sendall(data[start : start + 23])
-            time.sleep(0.005)
-        (answer,) = answers(read_all(connection))
-    assert answer.json()["row_count"] == 4
-
-
-# Clients that go
-
-
-ROWS: Final = b"".join(json.dumps(part(f"half{n}")).encode() + b"\n" for n in range(20_000))
-
-
-@pytest.mark.parametrize("path", ["/load/ndjson", "/ingest", "/load/files"])
-@pytest.mark.parametrize("is_chunked", [False, True])
-def test_half_of_an_upload_is_nothing(server: Client, path: str, is_chunked: bool) -> None:
-    kind = {
-        "/load/ndjson": "application/x-ndjson",
-        "/ingest": "application/json",
-        "/load/files": "multipart/form-data; boundary=x",
-    }[path]
-    start = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.jsonl"\r\n\r\n'
-    body = (start if path == "/load/files" else b"") + ROWS
-    length = "Transfer-Encoding: chunked" if is_chunked else f"Content-Length: {len(body) + 9}"
-    head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: {kind}\r\n{length}\r\n\r\n"
-    if is_chunked:
-        body = f"{len(body):x}\r\n".encode() + body + b"\r\n"
-    assert exchange(server.url, head.encode() + body, is_half_closed=True) == []
-
-
-def test_a_query_nobody_waits_for_is_stopped(
-    server: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    begun, stopped = threading.Event(), threading.Event()
-    query = Omnigraph.query
-
-    def waiting(self: Omnigraph, *args: Any, cancellation: Any, **options: Any) -> Any:
-        begun.set()
-        until(lambda: cancellation.is_cancelled)
-        stopped.set()
-        return query(self, *args, cancellation=cancellation, **options)
-
-    monkeypatch.setattr(Omnigraph, "query", waiting)
-    body = json.dumps({"query_source": READ}).encode()
-    with connected(server.url) as connection:
-        connection.sendall(request("POST", "/read", body))
-        assert begun.wait(30)
-        assert not stopped.wait(0.1)
-    assert stopped.wait(30)
-    monkeypatch.undo()
-    assert server.post("/read", {"query_source": READ}).json()["row_count"] == 4
-
-
-def test_no_more_is_made_than_is_read(server: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A client that reads nothing gets what fits the buffers on the way, and no more is made."""
-    made: list[int] = []
-    closed = threading.Event()
-    chunk = b'{"type": "Part"}\n' * 60_000
-
-    def lines(*_: object, **__: object) -> Iterator[bytes]:
-        try:
-            for number in range(1_000):
-                made.append(number)
-                yield chunk
-        finally:
-            closed.set()
-
-    monkeypatch.setattr(Omnigraph, "export_jsonl", lines)
-    with connected(server.url, window=4_096) as connection:
-        connection.sendall(request("POST", "/export", b"{}"))
-        assert connection.recv(12) == b"HTTP/1.1 200"
-        seen = -1
-        while seen != len(made):  # until it stands still
-            seen = len(made)
-            time.sleep(0.2)
-        assert len(made) < 20
-        connection.shutdown(socket.SHUT_RDWR)
-    assert closed.wait(30)
-    assert len(made) < 30

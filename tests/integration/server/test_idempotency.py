@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ import pytest
 
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.server.spool import KEPT_SECONDS
-from tests.support.served import document, lines, new_stock, part, stock_server
+from tests.support.served import document, ended, lines, new_stock, part, stock_server
 from tests.support.server import tokens
 
 if TYPE_CHECKING:
@@ -88,6 +89,29 @@ def test_keys_of_others_are_others(client: Client) -> None:
     assert made["actor_id"] == "ben"
 
 
+ADD = 'query add() { insert Part { sku: "%s", name: "added" } }'
+
+
+@pytest.mark.parametrize("path", ["/mutate", "/load"])
+def test_rows_under_keys_of_others_are_others(client: Client, stock: Omnigraph, path: str) -> None:
+    def body(sku: str) -> dict[str, Any]:
+        sku = f"{sku}{path[1:]}"
+        return {"query": ADD % sku} if path == "/mutate" else {"data": lines([part(sku)]).decode()}
+
+    key = f"rows-{path}"
+    first = document(client.post(path, body("of-ada-"), **under(key)))
+    with client.acting("b-1") as ben:
+        made = document(ben.post(path, body("of-ben-"), **under(key)))
+        again = document(ben.post(path, body("of-ben-"), **under(key)))
+        other = document(ben.post(path, body("more-"), **under(key)), 409)
+    assert made["commit"]["actor_id"] == "ben"
+    assert again["commit"] == made["commit"] != first["commit"]
+    assert f"`{key}` was used for another request" in other["error"]
+    assert first["commit"]["graph_commit_id"] not in other["error"]
+    repeated = document(client.post(path, body("of-ada-"), **under(key)))
+    assert repeated["commit"] == first["commit"]
+
+
 def test_what_failed_is_tried_again(client: Client, stock: Omnigraph) -> None:
     body = {"source": "later"}
     assert document(client.post("/branches/merge", body, **under("merge-1")), 404)
@@ -132,6 +156,34 @@ def test_one_request_at_a_time(
     assert document(client.post("/tags", body, **under("slow-1"))) == document(answers[0])
 
 
+def test_what_landed_is_told_even_if_it_cannot_be_kept(
+    root: Path, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create = Omnigraph.tag_create
+
+    def without_spool(graph: Omnigraph, *arguments: Any, **options: Any) -> Any:
+        made = create(graph, *arguments, **options)
+        shutil.rmtree(root / "spool" / "keys")
+        return made
+
+    monkeypatch.setattr(Omnigraph, "tag_create", without_spool)
+    assert document(client.post("/tags", {"name": "kept"}, **under("full-1")))["name"] == "kept"
+
+
+def test_without_room_for_the_answer_nothing_is_done(
+    root: Path, client: Client, stock: Omnigraph
+) -> None:
+    document(client.post("/tags", {"name": "roomy"}, **under("room-1")))
+    (place,) = (root / "spool" / "keys").iterdir()
+    shutil.rmtree(place)
+    place.touch()  # no file can be made below it
+    refused = document(client.post("/tags", {"name": "cramped"}, **under("room-2")), 500)
+    assert "spool" in refused["error"]
+    assert "cramped" not in [tag.tag for tag in stock.tag_list()]
+    place.unlink()
+    document(client.post("/tags", {"name": "cramped"}, **under("room-2")))
+
+
 def test_answers_are_kept_for_a_day(root: Path, stock: Omnigraph) -> None:
     body = {"name": "old"}
     with stock_server(root) as client:
@@ -152,3 +204,19 @@ def test_a_job_is_begun_once(client: Client) -> None:
     again = client.post("/optimize", {}, **headers)
     assert document(first, 202)["job_id"] == document(again, 202)["job_id"]
     assert again.headers["location"] == first.headers["location"]
+
+
+def test_a_job_that_failed_is_begun_again(client: Client, stock: Omnigraph) -> None:
+    headers = under("job-2", Prefer="respond-async")
+    body = {"source": "not-yet"}
+    failed = ended(client, document(client.post("/branches/merge", body, **headers), 202))
+    assert failed["status"] == "failed"
+    stock.branch_create("not-yet")
+    stock.load(lines([part("not-yet-1")]), branch="not-yet")
+    second = document(client.post("/branches/merge", body, **headers), 202)
+    assert second["job_id"] != failed["job_id"]
+    assert ended(client, second)["result"]["outcome"] == "fast_forward"
+    third = document(client.post("/branches/merge", body, **headers), 202)
+    assert (third["job_id"], third["status"]) == (second["job_id"], "done")
+    other = document(client.post("/branches/merge", {"source": "other"}, **headers), 409)
+    assert "another request" in other["error"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import threading
 import time
@@ -18,6 +19,7 @@ from tests.support.served import (
     lines,
     new_stock,
     part,
+    state_of,
     stock_server,
 )
 from tests.support.server import server_process, tokens
@@ -34,15 +36,20 @@ version: 1
 groups:
   loaders: [ada, ben]
   keepers: [kim]
+  writers: [wim]
 protected_branches: [main]
 rules:
   - id: load
     allow: { actors: { group: loaders }, actions: [read, change], branch_scope: any }
+  - id: write
+    allow: { actors: { group: writers }, actions: [change], branch_scope: any }
   - id: keep
     allow: { actors: { group: keepers }, actions: [admin] }
   - id: look
     allow: { actors: { group: keepers }, actions: [read], branch_scope: any }
 """
+
+JUDGED = {"ada": "a-1", "ben": "b-1", "kim": "k-1", "wim": "w-1"}
 
 
 @pytest.fixture(scope="module")
@@ -117,6 +124,18 @@ def test_jobs_are_listed_newest_first(client: Client) -> None:
     assert len(document(client.get("/jobs", params={"limit": 1}))["jobs"]) == 1
     failed = document(client.get("/jobs", params={"status": "failed"}))["jobs"]
     assert {job["status"] for job in failed} <= {"failed"}
+
+
+def test_a_list_of_jobs_holds_no_results(client: Client) -> None:
+    bad = lines([{"type": "Part", "data": {"sku": "listed1"}}, part("listed2")])
+    failed = ended(client, begin_load(client, bad, rejects=True))
+    done = ended(client, begin_load(client, bad, rejects=True, skip_bad=True))
+    assert failed["error"]["details"]["rejects"]
+    assert done["result"]["rejects"]
+    newest, before = document(client.get("/jobs", params={"limit": 2}))["jobs"]
+    assert newest == {name: done[name] for name in done if name != "result"}
+    assert before["error"]["error"] == failed["error"]["error"]
+    assert "details" not in before["error"]
 
 
 def test_the_place_of_a_job_is_below_its_graph(client: Client) -> None:
@@ -261,6 +280,81 @@ def test_what_waits_for_its_turn_can_be_cancelled(
         assert ended(narrow, first)["status"] == "done"
 
 
+def test_jobs_are_bounded(
+    root: Path, stock: Omnigraph, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMNIGRAPH_SERVER_JOBS", "1")
+    monkeypatch.setenv("OMNIGRAPH_PER_ACTOR_JOBS_MAX", "3")
+    with stock_server(root) as narrow:
+        jobs = [begin_load(narrow, lines([part("bound1")]))]
+        assert gate.reached.wait(30)
+        keyed = {"headers": {**ASYNC, "Idempotency-Key": "bound"}}
+        jobs += [document(narrow.post("/optimize", **keyed), 202), begin(narrow, "/optimize")]
+        before = state_of(stock)
+        load = {"data": lines([part("bound2")]).decode(), "branch": "bounded", "from": "main"}
+        for path, body in (("/optimize", None), ("/ingest", load)):
+            refused = narrow.post(path, body, headers=ASYNC)
+            assert document(refused, 429)["code"] == "too_many_requests"
+            assert refused.headers["retry-after"] == "1"
+        again = document(narrow.post("/optimize", **keyed), 202)
+        assert again["job_id"] == jobs[1]["job_id"]
+        assert state_of(stock) == before
+        workers = [thread for thread in threading.enumerate() if thread.name == "omnigraph-jobs"]
+        assert len(workers) <= 2  # one at work, one that looks after those that wait
+        gate.open.set()
+        assert {ended(narrow, job)["status"] for job in jobs} == {"done"}
+        assert ended(narrow, begin(narrow, "/optimize"))["status"] == "done"
+
+
+# Keys
+
+
+def test_a_job_the_spool_has_forgotten_is_not_done_again(
+    client: Client, root: Path, stock: Omnigraph
+) -> None:
+    headers = {**ASYNC, "Idempotency-Key": "forgotten"}
+
+    def begun(data: bytes) -> Any:
+        response = client.request("POST", "/load/ndjson", content=data, headers=headers)
+        return ended(client, document(response, 202))
+
+    data = lines([part("forgotten1")])
+    done = begun(data)
+    head = stock.head_commit_id_for_branch()
+    shutil.rmtree(root / "spool")
+    again = begun(data)
+    assert (again["job_id"], again["status"]) == (done["job_id"], "done")
+    shutil.rmtree(root / "spool")
+    other = begun(lines([part("forgotten2")]))
+    assert other["status"] == "failed"
+    assert "`forgotten` was used for another request" in other["error"]["error"]
+    assert stock.head_commit_id_for_branch() == head
+
+
+def test_a_job_that_cannot_be_recorded_is_not_begun(
+    client: Client, root: Path, stock: Omnigraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_the_way: list[Path] = []
+    begin_run = Omnigraph.begin_run
+
+    def blocked(graph: Omnigraph, *arguments: Any, **options: Any) -> Any:
+        run = begin_run(graph, *arguments, **options)
+        (place,) = (root / "spool" / "jobs").iterdir()
+        in_the_way.append(place / f"{run.run_id}.json")
+        in_the_way[0].mkdir()  # no file can take its place
+        return run
+
+    headers = {**ASYNC, "Idempotency-Key": "recorded"}
+    with monkeypatch.context() as patch:
+        patch.setattr(Omnigraph, "begin_run", blocked)
+        assert "spool" in document(client.post("/optimize", {}, headers=headers), 500)["error"]
+    (path,) = in_the_way
+    path.rmdir()
+    assert stock.get_run(path.stem).status == "failed"
+    job = document(client.post("/optimize", {}, headers=headers), 202)
+    assert ended(client, job)["status"] == "done"
+
+
 # Ends of the server
 
 
@@ -317,7 +411,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
         "graphs: { stock: { uri: ./stock } }\nserver: { graph: stock }\n"
         "policy: { file: ./policy.yaml }\n"
     )
-    with stock_server(root, config=config, env=tokens(ada="a-1", ben="b-1", kim="k-1")) as client:
+    with stock_server(root, config=config, env=tokens(**JUDGED)) as client:
         yield client
 
 
@@ -340,11 +434,15 @@ def test_a_job_needs_no_more_rights_than_its_operation(judged: Client) -> None:
         response = kim.request("POST", "/load/ndjson", content=b"", headers=ASYNC)
         assert document(response, 403)["code"] == "forbidden"
         assert ended(kim, begin(kim, "/optimize"))["status"] == "done"
+    with judged.acting("w-1") as wim:
+        job = begin(wim, "/ingest", {"data": lines([part("blind1")]).decode()})
+        assert ended(wim, job)["status"] == "done"
+        assert document(wim.get("/snapshot"), 403)["code"] == "forbidden"
 
 
 def test_the_spool_is_private_and_whole(root: Path, client: Client) -> None:
     begin(client, "/verify")
-    files = [path for path in (root / "spool").rglob("*.json") if not path.name.startswith(".")]
+    files = [path for path in (root / "spool" / "jobs").rglob("*.json") if not path.name.startswith(".")]
     assert files
     for path in files:
         assert json.loads(path.read_bytes())["job_id"] == path.stem

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,7 +18,6 @@ from tests.support.server import run_server, tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from omnigraph_core.engine.omnigraph import Omnigraph
     from tests.support.server import Client
@@ -208,3 +211,81 @@ def test_wrong_files_stop_the_start(root: Path, stock: Omnigraph, tmp_path: Path
     assert ended.returncode == 1
     assert "`add_part` is in" in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_a_snapshot_is_judged_by_its_branch(root: Path, stock: Omnigraph) -> None:
+    policy = """
+version: 1
+groups: { readers: [kim] }
+protected_branches: [main]
+rules:
+  - id: look
+    allow: { actors: { group: readers }, actions: [read], branch_scope: any }
+  - id: ask
+    allow: { actors: { group: readers }, actions: [invoke_query], branch_scope: protected }
+"""
+    (root / "of_main.yaml").write_text(policy)
+    config = root / "scoped.yaml"
+    config.write_text((root / "omnigraph.yaml").read_text() + "policy: { file: of_main.yaml }\n")
+    stock.branch_create("aside")
+    stock.load(b'{"type": "Bin", "data": {"code": "b9"}}', branch="aside")
+    heads = [stock.head_commit_id_for_branch(name) for name in ("main", "aside")]
+    with stock_server(root, token="k-1", config=config, env=tokens(kim="k-1")) as client:
+
+        def status(**place: str) -> int:
+            body = {"params": {"sku": "p1"}, **place}
+            return client.post("/queries/part_by_sku", body).status_code
+
+        assert (status(snapshot=heads[0]), status(branch="main")) == (200, 200)
+        assert (status(snapshot=heads[1]), status(branch="aside")) == (404, 404)
+        assert (status(snapshot="none"), status(snapshot=heads[0], branch="main")) == (404, 404)
+
+
+def test_graphs_below_a_root_are_not_searched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "queries").mkdir()
+    (tmp_path / "queries" / "one.gq").write_text(CHANGES)
+    (tmp_path / "queries" / "dir.gq").mkdir()
+    graph = new_stock(tmp_path)
+    (Path(graph.uri) / "nodes" / "broken.gq").write_text("query broken(")
+    monkeypatch.setattr(stored_queries, "_SECONDS", 0.0)
+    listed = []
+    scandir = os.scandir
+
+    def scanning(path: Any) -> Any:
+        listed.append(str(path))
+        if str(path).endswith("queries") and len(listed) > 10:
+            raise FileNotFoundError(path)  # gone since it was seen
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", scanning)
+    stored = StoredQueries([tmp_path])
+    assert [query.name for query in stored.all()] == ["add_part"]
+    assert not [path for path in listed if path.startswith(f"{graph.uri}/")]
+    listed += [""] * 10
+    assert stored.all() == ()
+
+
+def test_looking_for_queries_holds_up_nobody(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    stamps = StoredQueries._stamps
+
+    def slow(self: StoredQueries) -> Any:
+        begun.set()
+        assert go_on.wait(30)
+        return stamps(self)
+
+    monkeypatch.setattr(StoredQueries, "_stamps", slow)
+    monkeypatch.setattr(stored_queries, "_SECONDS", 0.0)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(client.get, "/queries")
+        assert begun.wait(30)
+        monkeypatch.setattr(stored_queries, "_SECONDS", 60.0)
+        assert client.get("/healthz").status_code == 200
+        assert len(document(client.get("/queries"))["queries"]) == 3
+        assert not waiting.done()
+        go_on.set()
+        assert waiting.result().status_code == 200

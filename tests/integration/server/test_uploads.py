@@ -266,11 +266,58 @@ def test_a_job_under_a_key_is_begun_once(client: Client, stock: Omnigraph) -> No
     assert "another request" in other["error"]
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"dry_run": True},
+        {"skip_bad": True},
+        {"rejects": True},
+        {"mode": "append"},
+        {"embed": "off"},
+        {"from": "main"},
+        {"headers": {"Omnigraph-If-Graph-Commit": "another"}},
+    ],
+    ids=lambda other: next(iter(other)),
+)
+def test_another_load_under_the_key_is_refused(client: Client, other: dict[str, Any]) -> None:
+    name = next(iter(other))
+    headers = {**ASYNC, "Idempotency-Key": f"other-{name}"}
+    data = lines([part(f"other-{name}")])
+    ended(client, document(send(client, data, headers=headers), 202))
+    changed = {**other, "headers": {**headers, **other.get("headers", {})}}
+    refused = document(send(client, data, **changed), 409)
+    assert "another request" in refused["error"]
+
+
+@pytest.mark.parametrize("is_job_first", [True, False])
+def test_loads_and_jobs_share_their_keys(
+    client: Client, stock: Omnigraph, *, is_job_first: bool
+) -> None:
+    key = {"Idempotency-Key": f"either-{is_job_first}"}
+    data = lines([{"edge": "Holds", "from": "b1", "to": "p1", "data": {"amount": 77}}])
+
+    def at_once() -> Any:
+        return document(send(client, data, headers=key, mode="append"))
+
+    def as_a_job() -> Any:
+        job = document(send(client, data, headers={**ASYNC, **key}, mode="append"), 202)
+        return ended(client, job)["result"]
+
+    first, second = (as_a_job, at_once) if is_job_first else (at_once, as_a_job)
+    loaded = first()
+    head = stock.head_commit_id_for_branch()
+    again = second()
+    assert (loaded["repeated"], again["repeated"]) == (False, True)
+    assert loaded["commit_id"] == again["commit_id"] == head
+    assert stock.head_commit_id_for_branch() == head
+
+
 def test_a_job_forks_a_missing_branch(client: Client, stock: Omnigraph) -> None:
     job = document(
         send(client, lines([part("w1")]), headers=ASYNC, branch="waiting", **{"from": "main"}), 202
     )
-    assert ended(client, job)["status"] == "done"
+    done = ended(client, job)
+    assert (done["status"], done["result"]["branch_created"]) == ("done", True)
     assert rows(stock, "w1", "waiting") is not None
     missing = document(send(client, lines([part("w1")]), headers=ASYNC, branch="nowhere"), 404)
     assert missing["reason"] == "not_found.branch"

@@ -43,7 +43,7 @@ EXAMPLES: list[errors.OmnigraphError] = [
         for kind in (
             errors.NotFoundError, errors.BranchNotFound, errors.CommitNotFound,
             errors.SnapshotNotFound, errors.TableNotFound, errors.TagNotFound, errors.RunNotFound,
-            errors.QueryNotFound, errors.GraphNotFound,
+            errors.QueryNotFound, errors.GraphNotFound, errors.BlobIsNull,
         )
     ),
     errors.ChangeFeedGap("cleaned up", resume_commit_id="c1"),
@@ -63,6 +63,7 @@ EXAMPLES: list[errors.OmnigraphError] = [
     ),
     errors.Unauthenticated("missing bearer token"),
     errors.ConfigError("bad flag", hint="use another"),
+    errors.BlobElsewhere("s3://bucket/scan"),
     errors.FormatTooNew("too new"),
     errors.StorageError("down", retryable=True),
     errors.StorageError("broken"),

@@ -73,6 +73,10 @@ def test_the_text_counts_without_a_file(given: pytest.MonkeyPatch) -> None:
         ('{"ada": "s3cret", " ada": "s3cret2"}', "the actor `ada` has two tokens"),
         ('{"ada": "s3cret", "ada": "s3cret2"}', "the actor `ada` has two tokens"),
         ('{"ada": "s3cret", "bob": " s3cret"}', "`ada` and `bob` have the same token"),
+        ("{}", "no tokens in it"),
+        ('{"a\\nb": "s3cret"}', "holds control characters"),
+        ('{"a\\ud800": "s3cret"}', "is not Unicode text"),
+        ('{"ada": "s3cret\\ud800"}', "the token of `ada` is not Unicode text"),
     ],
 )
 def test_what_cannot_be_used_is_refused_without_telling_a_token(
@@ -101,6 +105,17 @@ def test_a_default_actor_in_the_file_meets_the_single_token(given: pytest.Monkey
 def test_a_file_that_is_not_there(given: pytest.MonkeyPatch, tmp_path: Path) -> None:
     given.setenv(NAMES["file"], str(tmp_path / "none.json"))
     with pytest.raises(ConfigError, match="cannot read"):
+        read_tokens()
+
+
+@pytest.mark.parametrize("source", NAMES)
+@pytest.mark.parametrize("blank", ["", " \t"])
+def test_a_source_that_is_set_and_blank_opens_nothing(
+    given: pytest.MonkeyPatch, source: str, blank: str
+) -> None:
+    given.setenv(NAMES["single"], "t-default")
+    given.setenv(NAMES[source], blank)
+    with pytest.raises(ConfigError, match=f"(?m)set, but blank: {NAMES[source]}$"):
         read_tokens()
 
 

@@ -74,7 +74,7 @@ def test_graphs_by_id() -> None:
     assert graphs.shown() == (("parts", PARTS.uri), ("stock", STOCK.uri))
     assert not graphs.has_policy
     with pytest.raises(GraphNotFound, match="graph 'far' not found on this server"):
-        graphs.served("far", None)
+        graphs.try_served("far", None)
 
 
 def test_hidden_addresses_and_policies() -> None:
@@ -86,3 +86,26 @@ def test_hidden_addresses_and_policies() -> None:
     graphs = find_graphs(ServerOptions(), config)
     assert graphs.shown() == (("stock", "stock"),)
     assert graphs.has_policy
+
+
+@pytest.mark.parametrize(
+    "spelled", ["stock", "./stock", "stock/", "{0}/stock/", "file://{0}/stock"]
+)
+def test_a_graph_has_its_policy_however_its_address_is_written(
+    spelled: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    stock = GraphConfig(f"{tmp_path}/stock", policy_file=Path("/policy.yaml"))
+    options = ServerOptions(uri=spelled.format(tmp_path))
+    graphs = find_graphs(options, Config(graphs={"stock": stock}))
+    assert (graphs.default_id, graphs.shown()) == ("stock", (("stock", stock.uri),))
+
+
+def test_one_graph_under_two_policies_is_refused() -> None:
+    strict = GraphConfig("/graphs/stock/", policy_file=Path("/policy.yaml"))
+    with pytest.raises(ConfigError, match="`stock` and `strict` are the same graph"):
+        find_graphs(
+            ServerOptions(target="stock"), Config(graphs={"stock": STOCK, "strict": strict})
+        )
+    both = {"stock": STOCK, "again": GraphConfig("/graphs/../graphs/stock")}
+    assert len(find_graphs(ServerOptions(target="again"), Config(graphs=both)).shown()) == 2

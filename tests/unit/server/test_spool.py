@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import time
 from typing import TYPE_CHECKING
 
 import pytest
 
-from omnigraph_core.errors import ConfigError
+from omnigraph_core.errors import ConfigError, StorageError
 from omnigraph_core.server.spool import (
     KEPT_SECONDS,
     Claim,
@@ -88,6 +89,24 @@ def test_only_what_is_old_and_unclaimed_is_swept(tmp_path: Path) -> None:
     spool.sweep()
     claim.release()
     assert sorted(path.name for path in area.iterdir()) == ["held.lock", "new.json"]
+
+
+def test_files_of_others_and_a_spool_that_is_gone_are_no_trouble(tmp_path: Path) -> None:
+    spool = Spool(tmp_path / "spool")
+    spool.area("keys")
+    (tmp_path / "spool" / "stray").touch()
+    spool.sweep()
+    assert (tmp_path / "spool" / "stray").exists()
+    shutil.rmtree(tmp_path / "spool")
+    again = Spool(tmp_path / "spool")
+    again.sweep()
+    assert spool.area("jobs", "x").is_dir()
+    assert (tmp_path / "spool").stat().st_mode & 0o077 == 0
+
+
+def test_a_claim_that_cannot_be_kept_is_told(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="spool directory"):
+        Claim.try_take(tmp_path / "gone" / "a.lock")
 
 
 def test_the_directory_of_a_request_goes(tmp_path: Path) -> None:
