@@ -93,7 +93,7 @@ async def _try_raise(connection: Connection, found: Count) -> bool:
     params = {"name": COUNTER, "seen": seen, "next": seen + 1}
     status, document = await _ask(connection, "/change", "raise_to", params, found)
     if status == 200:
-        is_made = document["affected_nodes"] == 1
+        is_made = bool(document["affected_nodes"] == 1)
         found.late += not is_made
         return is_made
     if status != 409 or not document.get("retryable"):
@@ -118,7 +118,11 @@ async def _value(connection: Connection, found: Count) -> int:
 async def _ask(
     connection: Connection, path: str, name: str, params: dict[str, object], found: Count
 ) -> tuple[int, dict[str, Any]]:
-    document = {"query_source": COUNTING, "query_name": name, "params": params}
+    document: dict[str, object] = {
+        "query_source": COUNTING,
+        "query_name": name,
+        "params": params,
+    }
     answer = await connection.ask(Call(name, path, document).encoded())
     found.statuses[answer.status] += 1
     return answer.status, json.loads(answer.body)

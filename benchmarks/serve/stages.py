@@ -119,8 +119,8 @@ def stages_of(stamps: dict[str, float]) -> dict[str, float]:
 
 def install() -> None:
     """Put clocks into the stages of this process."""
-    queries.respond = _clocked_respond(reads.respond)  # type: ignore[assignment]
-    reads._run = _clocked_run(reads._run)  # type: ignore[assignment]
+    queries.respond = _clocked_respond(reads.respond)  # type: ignore[attr-defined]
+    reads._run = _clocked_run(reads._run)
     Rights.demand = _clocked_demand(Rights.demand)  # type: ignore[method-assign]
 
 

@@ -79,7 +79,7 @@ class Jobs:
     _http: Transport
 
     def list_jobs(self) -> tuple[Job, ...]:
-        """The jobs of the last day, newest first."""
+        """The jobs of the last day, newest first, without their results."""
         document = self._http.fetch(get("/jobs"))
         return understood(lambda found: every(decode_job, found["jobs"]), document)
 

@@ -17,13 +17,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 MOST_ROWS: Final = 64
+MOST_BYTES: Final = 65_536
 _SMALLEST, _LARGEST = 1e-4, 1e9
 """Between these both write a float without an exponent."""
 
 
 def try_few_rows(rows: pa.Table) -> bytes | None:
     """The objects of all rows with commas between them; None if that is not for here."""
-    if rows.num_rows > MOST_ROWS or not _is_plain(rows.schema):
+    if rows.num_rows > MOST_ROWS or rows.nbytes > MOST_BYTES or not _is_plain(rows.schema):
         return None
     columns = {name: rows.column(name).to_pylist() for name in rows.column_names}
     for name, kind in zip(rows.column_names, rows.schema.types, strict=True):

@@ -253,7 +253,7 @@ class Jobs:
             claim,
             books,
             order.held,
-            describe=order.describe,
+            describe=lambda problem: graph.hiding.over(order.describe(problem)),
             is_staged=order.is_staged,
         )
         record = job.record

@@ -41,12 +41,12 @@ _BACKLOG: Final = 2_048
 _WORKER_SILENCE: Final = 60
 """Seconds after which a worker that says nothing is replaced; it may be busy with one thing."""
 
-cli = typer.Typer(add_completion=False)
+cli = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 
 def main() -> NoReturn:
     try:
-        cli()
+        cli(prog_name="omnigraph-server")
     except OmnigraphError as problem:
         typer.echo(f"error: {problem}", err=True)
         sys.exit(1)

@@ -213,7 +213,7 @@ def _row_texts(result: QueryResult, end: str) -> Iterator[bytes]:
 def _row_bytes(result: QueryResult) -> int:
     """What a row has of text, about: its values, and the names that stand in every row anew."""
     names = sum(len(column.name) for column in result.columns)
-    return 1 + names + result.table.nbytes // max(1, result.num_rows)
+    return 1 + names + int(result.table.nbytes) // max(1, result.num_rows)
 
 
 def _arrow(result: QueryResult) -> Iterator[bytes]:

@@ -27,7 +27,7 @@ from omnigraph_core.history.snapshots import ReadTarget
 from omnigraph_core.query.typed import EntityKind
 from tests.behaviour.stock import BOLT, SCHEMA, bin_, holds, part, put
 from tests.support.ageing import clean_up
-from tests.support.ways import told
+from tests.support.ways import NOT_ON_S3, told
 
 if TYPE_CHECKING:
     from tests.support.ways import Place, Way, Ways
@@ -80,6 +80,7 @@ def test_a_diff_in_full(edited: Place) -> None:
     assert (found.branch, found.is_complete) == (None, True)
 
 
+@NOT_ON_S3
 def test_filters_values_and_limits(edited: Place) -> None:
     for filter in (
         OF_PARTS,
@@ -176,6 +177,7 @@ def test_changes_of_commits(edited: Place) -> None:
     assert (limited.changes, limited.is_complete) == ((), False)
 
 
+@NOT_ON_S3
 def test_a_diff_tells_how_schemas_differ(place: Place) -> None:
     place.graph.branch_create("side")
     place.graph.schema_apply(
@@ -215,6 +217,7 @@ def test_the_feed(place: Place) -> None:
     assert [len(block.changes.changes) for block in page.blocks] == [2]
 
 
+@NOT_ON_S3
 def test_cursors_that_cannot_be_used(place: Place) -> None:
     graph = place.graph
     cursor = graph.cursor_at()

@@ -22,7 +22,7 @@ from omnigraph_core.storage.objects import delete_all, list_objects
 from omnigraph_core.storage.session import open_store
 from tests.behaviour.stock import AMOUNTS, SCHEMA, STOCK, bin_, holds, lines, part, put
 from tests.support.server import serving, tokens
-from tests.support.ways import Place, facts
+from tests.support.ways import NOT_ON_S3, Place, facts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -174,9 +174,9 @@ def guest(place: Place, tmp_path: Path) -> Iterator[tuple[Any, Omnigraph]]:
             yield graph, at_hand
 
 
-def test_what_policy_forbids(guest: tuple[Any, Omnigraph]) -> None:
-    graph, at_hand = guest
-    place = Place(None, graph, at_hand)  # type: ignore[arg-type]
+@NOT_ON_S3
+def test_what_policy_forbids(guest: tuple[Any, Omnigraph], way: Way) -> None:
+    place = Place(way, *guest)
     assert place.both(lambda graph: graph.query("main", AMOUNTS)).num_rows == 3
     for call, action in (
         (lambda graph: graph.load(lines(bin_("b7"))), "change"),
@@ -197,6 +197,7 @@ def test_what_policy_forbids(guest: tuple[Any, Omnigraph]) -> None:
         assert facts(problem)["retryable"] is False
 
 
+@NOT_ON_S3
 def test_who_acts_is_recorded(guest: tuple[Any, Omnigraph], place: Place) -> None:
     place.at_hand.branch_create("side")
     done = guest[0].load(lines(bin_("b7")), branch="side")

@@ -24,7 +24,7 @@ from omnigraph_core.violations import Rule
 from omnigraph_core.write.load_model import LoadMode, LoadResult, TableLoad
 from omnigraph_core.write.progress import Step
 from tests.behaviour.stock import DRAWING, amounts, bin_, holds, lines, part
-from tests.support.ways import told
+from tests.support.ways import NOT_ON_S3, told
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,11 +91,13 @@ GIVEN: dict[str, Callable[[Path], dict[str, Any]]] = {
 }  # fmt: skip
 
 
+@NOT_ON_S3
 @pytest.mark.parametrize("given", GIVEN)
-def test_what_can_be_loaded(place: Place, tmp_path: Path, given: str) -> None:
-    done = place.graph.load(embed="off", **GIVEN[given](tmp_path))
-    check(place, done, LoadResult("main", LoadMode.MERGE, (TableLoad("node:Part", 2),), None))
-    held = amounts(place.graph)
+def test_what_can_be_loaded(shared: Place, tmp_path: Path, given: str) -> None:
+    shared.at_hand.branch_create(given)
+    done = shared.graph.load(branch=given, embed="off", **GIVEN[given](tmp_path))
+    check(shared, done, LoadResult(given, LoadMode.MERGE, (TableLoad("node:Part", 2),), None))
+    held = amounts(shared.graph, given)
     assert (held["t1"], held["t2"], len(held)) == (1, None, 5)
 
 
@@ -149,6 +151,7 @@ def test_every_problem_is_told_and_nothing_is_written(place: Place) -> None:
     assert len(amounts(place.graph)) == 3
 
 
+@NOT_ON_S3
 def test_bad_records_are_set_aside(place: Place, tmp_path: Path) -> None:
     source = new_file(tmp_path, "in.jsonl", lines(part("x", stock=-1), part("y"), bin_("y", n=1)))
     rejects = {name: tmp_path / name for name in ("here", "at hand")}
@@ -186,6 +189,7 @@ def test_a_load_that_expects_a_head(place: Place) -> None:
     assert problem.details() == expected
 
 
+@NOT_ON_S3
 def test_progress_is_told(graph: Omnigraph) -> None:
     heard: list[Progress] = []
     data = lines(*(bin_(f"x{number}") for number in range(500)))
@@ -209,6 +213,7 @@ def test_an_ingest_makes_its_branch_once(place: Place) -> None:
     assert place.both(lambda graph: graph.branch_list()) == ("main", "night")
 
 
+@NOT_ON_S3
 def test_what_cannot_be_read_is_refused(place: Place, tmp_path: Path) -> None:
     broken = place.raised(lambda graph: graph.load(b'{"type": "Part"\n{}\n\xff'))
     assert isinstance(broken, RecordError)

@@ -26,7 +26,7 @@ from omnigraph_core.merge.model import (
     TableMerge,
 )
 from tests.behaviour.stock import SCHEMA, amounts, bin_, holds, part, put
-from tests.support.ways import told
+from tests.support.ways import NOT_ON_S3, told
 
 if TYPE_CHECKING:
     from omnigraph_core.engine.omnigraph import Omnigraph
@@ -135,6 +135,7 @@ def test_conflicts_are_decided(forked: Place) -> None:
     assert (nut["size"], nut["weight"]) == (5, 2.5)
 
 
+@NOT_ON_S3
 def test_options_that_cannot_be_used(forked: Place) -> None:
     before = heads(forked, "main", "side")
     for options in (
@@ -156,6 +157,7 @@ def test_options_that_cannot_be_used(forked: Place) -> None:
     assert heads(forked, "main", "side") == before
 
 
+@NOT_ON_S3
 def test_a_merge_that_breaks_a_rule(place: Place) -> None:
     """No choice of a row settles it."""
     place.graph.branch_create("side")
@@ -168,6 +170,7 @@ def test_a_merge_that_breaks_a_rule(place: Place) -> None:
     assert kinds == {"unique_violation", "orphan_edge"}
 
 
+@NOT_ON_S3
 def test_schemas_are_merged_as_well(place: Place) -> None:
     graph = place.graph
     graph.branch_create("side")
@@ -216,6 +219,7 @@ def test_a_revert_that_others_built_on(place: Place) -> None:
     assert kept.is_dry_run
 
 
+@NOT_ON_S3
 def test_commits_that_cannot_be_brought_over(place: Place) -> None:
     first = place.at_hand.list_commits()[-1].graph_commit_id
     for call in (

@@ -16,7 +16,7 @@ from omnigraph_core.errors import (
 )
 from omnigraph_core.write.mutate import MutationResult
 from tests.behaviour.stock import BOLT, amounts
-from tests.support.ways import told
+from tests.support.ways import NOT_ON_S3, told
 
 if TYPE_CHECKING:
     from tests.support.ways import Place
@@ -53,6 +53,7 @@ def test_statements(place: Place) -> None:
     assert amounts(graph) == {"bare": 1, "new": 2**62, "nut": None}
 
 
+@NOT_ON_S3
 def test_nothing_to_change_makes_no_commit(place: Place) -> None:
     head = place.graph.head_commit_id_for_branch()
     done = place.both(lambda graph: graph.mutate(QUERIES, {"sku": "none"}, name="drop"))
@@ -110,6 +111,7 @@ def test_a_mutation_that_expects_a_head(place: Place) -> None:
     assert "more" not in amounts(place.graph)
 
 
+@NOT_ON_S3
 def test_what_is_refused_changes_nothing(place: Place) -> None:
     head = place.graph.head_commit_id_for_branch()
 
@@ -121,13 +123,10 @@ def test_what_is_refused_changes_nothing(place: Place) -> None:
     refused("add", {"sku": "x", "stock": -1}, ConstraintViolation)
     refused("move", {"sku": "none"}, EndpointNotFound)
     refused("add", {"sku": 5, "stok": 1}, ParameterError)
-    for query, kind in (
-        ("query q() { insert Prt { a: 1 }  insert Part { sko: 2 } }", QueryTypeError),
-        ("query q() { insert Part { sku: \"bolt\" } update Bin set { code: \"c\" } where code = 1 }",
-         QueryTypeError),
-    ):  # fmt: skip
-        problem = place.raised(lambda graph, query=query: graph.mutate(query))  # type: ignore[misc]
-        assert isinstance(problem, kind)
+    wrong = "query q() { insert Prt { a: 1 }  insert Part { sko: 2 } }"
+    problem = place.raised(lambda graph: graph.mutate(wrong))
+    assert isinstance(problem, QueryTypeError)
+    assert len(problem.diagnostics) > 1
     place.raised(lambda graph: graph.mutate(QUERIES))
     place.raised(lambda graph: graph.mutate(QUERIES, name="add", branch="none"))
     place.raised(lambda graph: graph.mutate(QUERIES, {"sku": "x"}, name="add", embed="later"))

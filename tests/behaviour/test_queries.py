@@ -23,7 +23,7 @@ from omnigraph_core.exec.result import QueryResult
 from omnigraph_core.history.snapshots import ReadTarget
 from omnigraph_core.plan.report import PlanReport
 from tests.behaviour.stock import AMOUNTS, BOLT, amounts, part, put
-from tests.support.ways import told
+from tests.support.ways import NOT_ON_S3, told
 
 if TYPE_CHECKING:
     from omnigraph_core.engine.omnigraph import Omnigraph
@@ -94,6 +94,7 @@ def test_a_whole_node(shared: Place) -> None:
     }  # fmt: skip
 
 
+@NOT_ON_S3
 def test_every_form_of_rows(shared: Place) -> None:
     for name, params in (("values", {"sku": "bolt"}), ("counted", None), ("nothing", None)):
         here, at_hand = (
@@ -120,6 +121,7 @@ def test_edges_and_sums(shared: Place) -> None:
     assert row == {"bin": "b1", "parts": 2, "stock": BOLT["stock"], "weight": 0.1}
 
 
+@NOT_ON_S3
 def test_parameters_of_python_and_of_json_are_the_same(shared: Place) -> None:
     moment = dt.datetime(2026, 1, 31, 8, 0, 0, 250_000, tzinfo=dt.UTC)
     here = moment.astimezone(dt.timezone(dt.timedelta(hours=2)))
@@ -133,6 +135,7 @@ def test_parameters_of_python_and_of_json_are_the_same(shared: Place) -> None:
         assert read(shared, "typed", params).to_pylist() == [{"sku": "bolt"}]
 
 
+@NOT_ON_S3
 def test_wrong_parameters_are_all_told(shared: Place) -> None:
     wrong = {"sku": 1, "other": 2}
     problem = shared.raised(lambda graph: graph.query("main", QUERIES, "values", wrong))
@@ -155,6 +158,7 @@ def test_a_result_knows_where_it_was_read(shared: Place) -> None:
     assert hash(found.snapshot) == hash(shared.graph.snapshot())
 
 
+@NOT_ON_S3
 def test_wrong_queries(shared: Place) -> None:
     problem = shared.raised(lambda graph: graph.query("main", QUERIES))
     assert isinstance(problem, QueryNotFound)
@@ -168,6 +172,7 @@ def test_wrong_queries(shared: Place) -> None:
     shared.raised(lambda graph: graph.query("main", 'query q() { delete Part where sku = "x" }'))
 
 
+@NOT_ON_S3
 def test_limits(shared: Place) -> None:
     problem = shared.raised(lambda graph: graph.query("main", QUERIES, "counted", memory=1))
     assert isinstance(problem, BudgetExceeded)
@@ -268,12 +273,13 @@ def test_searches(place: Place) -> None:
     found = place.both(
         lambda graph: graph.query(
             "main",
-            'query words() { match { $p: Part  search($p.name, "zinc") } return { $p.sku as sku } }',
+            'query q() { match { $p: Part  search($p.name, "zinc") } return { $p.sku as sku } }',
         )
     )
     assert found.to_pylist() == [{"sku": "screw"}]
 
 
+@NOT_ON_S3
 @pytest.mark.parametrize("target", ["", "a/../b", "x" * 300, "Ü ß", "__run__x", "tag:v1"])
 def test_odd_names_of_branches(shared: Place, target: str) -> None:
     shared.raised(lambda graph: graph.query(target, AMOUNTS))

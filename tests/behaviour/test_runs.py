@@ -14,6 +14,7 @@ from omnigraph_core.errors import (
 )
 from omnigraph_core.history.runs import RunRecord, RunStatus
 from tests.behaviour.stock import amounts, part, put
+from tests.support.ways import NOT_ON_S3
 
 if TYPE_CHECKING:
     from tests.support.ways import Place
@@ -92,6 +93,7 @@ def test_a_run_that_conflicts_goes_on(place: Place) -> None:
     assert (done.status, amounts(graph)["nut"]) == (RunStatus.PUBLISHED, 1)
 
 
+@NOT_ON_S3
 def test_runs_that_are_not_there(shared: Place) -> None:
     for call in (
         lambda graph: graph.get_run(NO_RUN),

@@ -59,6 +59,12 @@ class Way(StrEnum):
         return self in (Way.S3, Way.HTTP_OVER_S3)
 
 
+NOT_ON_S3: Final = pytest.mark.parametrize(
+    "way", [Way.PATH, Way.HTTP], indirect=True, scope="module"
+)
+"""For what is decided before a store is asked."""
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """A graph as its way shows it, and the same graph at hand through a handle of its own."""
@@ -196,5 +202,3 @@ class Ways:
 def _serving(config: Path, env: Mapping[str, str]) -> Iterator[str]:
     with server_process("--config", config, env=env) as server:
         yield server.url
-    with open("/tmp/v1/server.log", "a") as f:
-        f.write("".join(server.log))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from omnigraph_core.server import graphs
-from tests.support.served import document, ended, lines, new_stock, part, stock_server
+from tests.support.served import document, ended, lines, new_stock, part, stock_server, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,20 +51,27 @@ def test_a_store_that_does_not_answer_holds_up_nobody_else(
         return opened(place)
 
     monkeypatch.setattr(graphs, "_opened", opening)
-    monkeypatch.setattr(graphs, "OPEN_SECONDS", 1.0)
+    monkeypatch.setattr(graphs, "OPEN_SECONDS", 60.0)
     with ThreadPoolExecutor(12) as pool:
         waiting = [pool.submit(client.get, "/graphs/slow/branches") for _ in range(12)]
+        until(lambda: in_flight(client) > len(waiting))  # that of the figures is one itself
         assert document(client.post("/query", READ))["row_count"] == 4
+        monkeypatch.setattr(graphs, "OPEN_SECONDS", 0.05)
+        late = client.get("/graphs/slow/branches")
+        assert (document(late, 503)["retryable"], late.headers["retry-after"]) == (True, "1")
+        assert "graph 'slow' is still being opened" in document(late, 503)["error"]
         assert not any(request.done() for request in waiting)
+        answers.set()
         for request in waiting:
-            late = document(request.result(), 503)
-            assert (late["retryable"], "slow" in late["error"]) == (True, True)
-            assert request.result().headers["retry-after"]
+            assert document(request.result())["branches"] == ["main"]
     assert len(attempts) == 1
-    answers.set()
-    monkeypatch.setattr(graphs, "OPEN_SECONDS", 60.0)
-    assert document(client.get("/graphs/slow/branches"))["branches"] == ["main"]
-    assert len(attempts) == 1
+
+
+def in_flight(client: Client) -> float:
+    figures = client.get("/metrics").text.splitlines()
+    return next(
+        float(line.split()[-1]) for line in figures if "in_flight" in line and "#" not in line
+    )
 
 
 def test_a_graph_that_is_set_up_wrong_is_logged_and_not_to_be_tried_again(

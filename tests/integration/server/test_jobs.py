@@ -442,7 +442,9 @@ def test_a_job_needs_no_more_rights_than_its_operation(judged: Client) -> None:
 
 def test_the_spool_is_private_and_whole(root: Path, client: Client) -> None:
     begin(client, "/verify")
-    files = [path for path in (root / "spool" / "jobs").rglob("*.json") if not path.name.startswith(".")]
+    files = [
+        path for path in (root / "spool" / "jobs").rglob("*.json") if not path.name.startswith(".")
+    ]
     assert files
     for path in files:
         assert json.loads(path.read_bytes())["job_id"] == path.stem

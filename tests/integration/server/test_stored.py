@@ -178,6 +178,25 @@ def test_those_who_may_not_run_queries_see_none(root: Path, stock: Omnigraph) ->
             assert document(ada.post("/queries/add_part", add))["actor_id"] == "ada"
 
 
+def test_keys_belong_to_an_actor(root: Path, stock: Omnigraph) -> None:
+    headers = {"Idempotency-Key": "own"}
+    env = tokens(ada="a-1", ben="b-1")
+    with (
+        stock_server(root, config=root / "omnigraph.yaml", env=env) as client,
+        client.acting("a-1") as ada,
+        client.acting("b-1") as ben,
+    ):
+        made = [
+            document(who.post("/queries/add_part", {"params": {"sku": sku}}, headers=headers))
+            for who, sku in ((ada, "own1"), (ben, "own2"), (ada, "own1"))
+        ]
+    assert [(one["actor_id"], one["is_repeat"]) for one in made] == [
+        ("ada", False),
+        ("ben", False),
+        ("ada", True),
+    ]
+
+
 def test_changed_files_are_read_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

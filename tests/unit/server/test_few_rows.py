@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnigraph_core.exec.json_rows import content, plain_objects
-from omnigraph_core.server.few_rows import MOST_ROWS, try_few_rows
+from omnigraph_core.server.few_rows import MOST_BYTES, MOST_ROWS, try_few_rows
 
 KINDS = {
     pa.string(): st.text(),
@@ -60,8 +60,9 @@ def test_no_rows() -> None:
         pa.array([{"a": 1}]),
         pa.array([b"x"], pa.large_binary()),
         pa.array(range(MOST_ROWS + 1)),
+        pa.array(["x" * (MOST_BYTES + 1)]),
     ],
-    ids=str,
+    ids=["large", "nan", "float32", "list", "struct", "blob", "rows", "bytes"],
 )
 def test_the_rest_is_left_to_the_kernels(column: pa.Array) -> None:
     assert try_few_rows(pa.table({"a": column})) is None
