@@ -51,6 +51,7 @@ def test_a_branch_is_made_and_deleted(place: Place) -> None:
     assert isinstance(problem, BranchNotFound)
 
 
+@NOT_ON_S3
 def test_branches_of_everything_that_can_be_read(place: Place) -> None:
     graph = place.graph
     first = graph.list_commits()[1].graph_commit_id

@@ -42,6 +42,7 @@ def test_an_export_loads_back(shared: Place, way: Way, ways: Ways) -> None:
         assert copy.graph.read_blob("Part", "bolt", "drawing") == DRAWING
 
 
+@NOT_ON_S3
 def test_parts_of_an_export(place: Place) -> None:
     graph = place.graph
     graph.tag_create("v1")
@@ -94,6 +95,7 @@ def test_parquet_files(shared: Place, tmp_path: Path) -> None:
     assert not (tmp_path / "x").exists()
 
 
+@NOT_ON_S3
 def test_parquet_files_load_back(shared: Place, way: Way, ways: Ways, tmp_path: Path) -> None:
     files = shared.graph.export_parquet(tmp_path)
     copy = ways.new(way, SCHEMA)

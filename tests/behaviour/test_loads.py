@@ -130,6 +130,7 @@ def test_modes(place: Place) -> None:
     assert {row["c"] for row in codes.to_pylist()} == {"b1", "b9"}
 
 
+@NOT_ON_S3
 def test_a_dry_run_and_an_empty_load_write_nothing(place: Place) -> None:
     head = place.at_hand.head_commit_id_for_branch()
     tried = place.both(lambda graph: graph.load(NEW, dry_run=True, embed="off"))
@@ -140,6 +141,7 @@ def test_a_dry_run_and_an_empty_load_write_nothing(place: Place) -> None:
     assert place.at_hand.head_commit_id_for_branch() == head
 
 
+@NOT_ON_S3
 def test_every_problem_is_told_and_nothing_is_written(place: Place) -> None:
     bad = lines(part("x", stock=-1), part("y", size="big"), part("z"), holds("none", "bolt"))
     problem = place.raised(lambda graph: graph.load(bad))
@@ -174,6 +176,10 @@ def test_a_repeat_under_a_key_loads_nothing(place: Place) -> None:
     assert told(replace(again, is_repeat=False)) == told(first)
     problem = place.raised(lambda graph: graph.load(lines(bin_("b9")), idempotency_key="night 1"))
     assert isinstance(problem, ConflictError)
+    heard: list[Progress] = []
+    watched = [graph.load(NEW, idempotency_key="night 2", progress=heard.append) for _ in range(2)]
+    assert [done.is_repeat for done in watched] == [False, True]
+    assert told(watched[1].commit) == told(watched[0].commit)
     at_hand = place.at_hand.load(NEW, idempotency_key="night 1")
     assert at_hand.is_repeat, "the key is one of the graph, however it is reached"
 

@@ -79,6 +79,7 @@ def test_a_merge_that_only_goes_forward(place: Place) -> None:
     assert place.both(lambda graph: graph.branch_list()) == ("main",)
 
 
+@NOT_ON_S3
 def test_nothing_to_merge(place: Place) -> None:
     place.graph.branch_create("side")
     done = place.both(lambda graph: graph.branch_merge("side"))
@@ -88,6 +89,7 @@ def test_nothing_to_merge(place: Place) -> None:
     )
 
 
+@NOT_ON_S3
 def test_conflicts_are_told_in_full(forked: Place) -> None:
     main, side = heads(forked, "main", "side")
     tried = forked.both(lambda graph: graph.branch_merge("side", dry_run=True))
@@ -207,6 +209,7 @@ def test_a_commit_is_brought_over_and_taken_back(place: Place) -> None:
     assert amounts(graph) == {"bare": None, "bolt": 2**53 + 1, "nut": 0}
 
 
+@NOT_ON_S3
 def test_a_revert_that_others_built_on(place: Place) -> None:
     graph = place.graph
     commit = put(graph, part("nut", stock=3))

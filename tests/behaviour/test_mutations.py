@@ -61,6 +61,7 @@ def test_nothing_to_change_makes_no_commit(place: Place) -> None:
     assert (done.commit_id, place.at_hand.head_commit_id_for_branch()) == (None, head)
 
 
+@NOT_ON_S3
 def test_on_a_branch(place: Place) -> None:
     place.graph.branch_create("side")
     given = {"sku": "new", "stock": 1}
@@ -72,6 +73,7 @@ def test_on_a_branch(place: Place) -> None:
     assert ("new" in amounts(place.graph), "new" in amounts(place.graph, "side")) == (False, True)
 
 
+@NOT_ON_S3
 def test_vectors_follow_their_texts(place: Place) -> None:
     graph = place.graph
     given = {"sku": "nut", "note": "another text"}
@@ -99,6 +101,7 @@ def test_a_repeat_under_a_key_changes_nothing(place: Place) -> None:
     assert isinstance(problem, ConflictError)
 
 
+@NOT_ON_S3
 def test_a_mutation_that_expects_a_head(place: Place) -> None:
     head = place.graph.head_commit_id_for_branch()
     given = {"sku": "new"}

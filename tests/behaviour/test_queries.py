@@ -249,6 +249,7 @@ def test_time_travel(place: Place) -> None:
     )
 
 
+@NOT_ON_S3
 def test_a_snapshot_stays_as_it_is(graph: Omnigraph) -> None:
     snapshot = graph.snapshot()
     put(graph, part("late"))

@@ -48,6 +48,7 @@ def test_work_is_published_once(place: Place) -> None:
     assert isinstance(place.raised(lambda graph: graph.preview_run(run.run_id)), ConflictError)
 
 
+@NOT_ON_S3
 def test_runs_that_end_otherwise(place: Place) -> None:
     graph = place.graph
     graph.branch_create("side")
@@ -75,6 +76,7 @@ def test_runs_that_end_otherwise(place: Place) -> None:
     assert place.both(lambda graph: graph.list_runs(target_branch="none")) == ()
 
 
+@NOT_ON_S3
 def test_a_run_that_conflicts_goes_on(place: Place) -> None:
     graph = place.graph
     run = graph.begin_run()

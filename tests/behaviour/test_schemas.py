@@ -96,6 +96,7 @@ def test_a_schema_is_applied(place: Place) -> None:
     assert [row["b.made"] for row in rows.to_pylist()] == ["2026-01-01"] * 2
 
 
+@NOT_ON_S3
 def test_what_would_lose_data_is_refused_unless_wanted(place: Place) -> None:
     graph = place.graph
     head = graph.head_commit_id_for_branch()

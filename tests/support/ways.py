@@ -62,7 +62,7 @@ class Way(StrEnum):
 NOT_ON_S3: Final = pytest.mark.parametrize(
     "way", [Way.PATH, Way.HTTP], indirect=True, scope="module"
 )
-"""For what is decided before a store is asked."""
+"""For what is decided before a store is asked, or is shown for every store elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)

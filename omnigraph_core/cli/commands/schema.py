@@ -73,7 +73,7 @@ def plan(
     text = read_text(schema, what="schema file")
     on = graph.branch(branch)
     opened = graph.open()
-    with problems_in(str(schema)):
+    with problems_in(str(schema), text):
         report = opened.schema_plan(text, branch=on, allow_data_loss=allow_data_loss)
     if as_json:
         print_json({"uri": graph.address, **report.to_json()})
@@ -99,7 +99,7 @@ def apply(
     text = read_text(schema, what="schema file")
     on = graph.branch(branch)
     opened = graph.open()
-    with problems_in(str(schema)):
+    with problems_in(str(schema), text):
         if allow_data_loss and not dry_run and not yes:
             _ask_for_losses(opened, text, on)
         witness = Witness(opened, on)

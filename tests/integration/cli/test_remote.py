@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -131,6 +132,35 @@ def test_a_schema_that_is_planned(
     for form in ((), ("--json",)):
         assert both("schema", "plan", "--schema", "wider.pg", *form)[0] == 0
         assert both("schema", "apply", "--schema", "wider.pg", "--dry-run", *form)[0] == 0
+
+
+def test_a_schema_that_is_wrong(
+    both: Call, stock: Omnigraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Path(stock.uri).parent
+    monkeypatch.chdir(folder)
+    (folder / "broken.pg").write_text("node Part {\n  sku: Strin\n")
+    (folder / "other.pg").write_text(SCHEMA.replace("name: String?", "name: Bool?"))
+    for name, line, shown in (("broken.pg", 2, "  sku: Strin"), ("other.pg", 4, "  name: Bool?")):
+        code, output, errors = both("schema", "apply", "--schema", name)
+        assert (code, output) == (1, "")
+        assert errors.startswith(f"error: {name}:{line}:")
+        assert shown in errors
+
+
+def test_a_repeat_is_told(
+    both: Call,
+    stock: Omnigraph,
+    url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(Path(stock.uri).parent)
+    Path("bin.jsonl").write_bytes(BIN)
+    command = ("load", "--data", "bin.jsonl", "--mode", "merge", "--idempotency-key", "night")
+    assert once(monkeypatch, capfd, command, url)[1].startswith("loaded GRAPH")
+    code, output, _ = both(*command)
+    assert (code, output.startswith("already loaded GRAPH")) == (0, True)
 
 
 @pytest.mark.parametrize("depth", [(), ("--deep",)])
