@@ -305,7 +305,7 @@ WRONG: dict[str, Callable[[Any], Any]] = {
         "main", 'query x() { delete Part where sku = "p1" }'
     ),
     "type of an export": lambda graph: graph.export_jsonl(types=["Prt"], table_keys=["node:x"]),
-    "files of an export": lambda graph: graph.export_parquet("/tmp/none", types=["Prt"]),
+    "files of an export": lambda graph: graph.export_parquet("none", types=["Prt"]),
     "blob": lambda graph: graph.open_blob("Part", "none", "drawing"),
     "property": lambda graph: graph.read_blob("Part", "p1", "drwing"),
     "range": lambda graph: graph.read_blob("Part", "p1", "drawing", offset=-1),
