@@ -8,7 +8,6 @@ import signal
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
@@ -166,28 +165,3 @@ def test_graphs_and_address_from_the_environment(people: Omnigraph, tmp_path: Pa
         assert health["source_version"] == "abc123"
         assert client.get("/graphs/stock/branches").status_code == 200
         assert client.get("/graphs/gone/branches").status_code == 404
-
-
-def test_workers_answer_and_write_together(people: Omnigraph) -> None:
-    people.branch_create("crowd")
-    before = len(people.list_commits("crowd"))
-    with server_process(people.uri, "--workers", "2") as server:
-
-        def write(number: int) -> int:
-            body = {
-                "query_source": INSERT,
-                "params": {"name": f"worker-{number}"},
-                "branch": "crowd",
-            }
-            return int(clients[number % 4].post("/change", body).status_code)
-
-        with ExitStack() as stack, ThreadPoolExecutor(4) as pool:
-            clients = [stack.enter_context(server.client()) for _ in range(4)]
-            assert list(pool.map(write, range(16))) == [200] * 16
-            client = clients[0]
-            text = client.get("/metrics").text
-            rows = client.post("/read", {"query_source": NAMES, "branch": "crowd"}).json()["rows"]
-        assert 'route="/change",status="200"} 16.0' in text
-        assert sum(row["p.name"].startswith("worker-") for row in rows) == 16
-        assert server.stop() == 0
-    assert len(people.list_commits("crowd")) == before + 16
