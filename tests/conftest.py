@@ -38,6 +38,12 @@ for _name in [name for name in os.environ if name.startswith(_ACCOUNTS)]:
     del os.environ[_name]
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Bytes are named by their argument: packed ones hold the second they were packed in, and
+    workers that name a test differently refuse to run."""
+    return argname if isinstance(val, bytes) else None
+
+
 @pytest.fixture(scope="session")
 def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     """One server for the whole run, also when it is spread over several workers."""
