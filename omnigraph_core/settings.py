@@ -68,8 +68,7 @@ FAILPOINTS: Final[Setting[Mapping[str, str]]] = Setting(
 )
 
 
-def _optional(text: str) -> str | None:
-    return text
+_optional: Final = str
 
 
 def _flag(text: str) -> bool:
@@ -156,11 +155,7 @@ def _choice(*names: str) -> Callable[[str], str | None]:
 
 def _count_or(default: int) -> Callable[[str], int]:
     """A number above zero; anything else means the default."""
-
-    def parse(text: str) -> int:
-        return (int(text) if text.isascii() and text.isdigit() else 0) or default
-
-    return parse
+    return lambda text: (int(text) if text.isascii() and text.isdigit() else 0) or default
 
 
 def _milliseconds(text: str) -> int | None:
@@ -287,10 +282,6 @@ def _byte_count(text: str) -> int:
     return int(digits) * _UNITS[unit]
 
 
-def _optional_seconds(text: str) -> float | None:
-    return _positive_seconds(text)
-
-
 def _seconds(text: str) -> float:
     seconds = float(text)
     if not 0 <= seconds < float("inf"):
@@ -307,7 +298,7 @@ QUERY_MEMORY: Final = Setting(
 QUERY_TIMEOUT: Final[Setting[float | None]] = Setting(
     "OMNIGRAPH_QUERY_TIMEOUT",
     None,
-    _optional_seconds,
+    _positive_seconds,
     "Seconds a query may run. Unset: as long as it takes.",
 )
 CACHE_MEMORY: Final = Setting(
@@ -438,8 +429,18 @@ def text(name: str) -> str | None:
 
 def adopt(pairs: Mapping[str, str]) -> None:
     """Set the variables that are not set."""
+    put({name: value for name, value in pairs.items() if name not in os.environ})
+
+
+def put(pairs: Mapping[str, str | None]) -> dict[str, str | None]:
+    """Set variables, or remove those that are None; returns what they were."""
+    before = {name: os.environ.get(name) for name in pairs}
     for name, value in pairs.items():
-        os.environ.setdefault(name, value)
+        if value is None:
+            os.environ.pop(name, None)
+        elif before[name] != value:
+            os.environ[name] = value
+    return before
 
 
 def configure_lance() -> None:

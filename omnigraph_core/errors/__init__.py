@@ -42,6 +42,7 @@ OmnigraphError
 ├── StorageError
 │   └── ObjectNotFound
 ├── EmbeddingError
+├── JobFailed
 ├── QueryStopped
 │   ├── BudgetExceeded
 │   ├── QueryTimeout
@@ -102,6 +103,7 @@ from omnigraph_core.errors.system import (
     EmbeddingError,
     FormatTooNew,
     InvariantBroken,
+    JobFailed,
     ObjectNotFound,
     PolicyDenied,
     QueryCancelled,
@@ -134,6 +136,7 @@ __all__ = [
     "FormatTooNew",
     "GraphNotFound",
     "InvariantBroken",
+    "JobFailed",
     "MergeConflicts",
     "NotFoundError",
     "ObjectNotFound",

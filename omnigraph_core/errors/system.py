@@ -108,6 +108,33 @@ class EmbeddingError(OmnigraphError):
         self.retryable = retryable
 
 
+class JobFailed(OmnigraphError):
+    """A job on a cluster failed; names the job, and its failed tasks if it came to any."""
+
+    code = "job.failed"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        job: str,
+        tasks: tuple[int, ...] = (),
+        trace: str = "",
+        hint: str | None = None,
+        retryable: bool = False,
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.job = job
+        self.tasks = tasks
+        """Their numbers, from zero."""
+        self.trace = trace
+        """Of the first, in the words of the process that ran it."""
+        self.retryable = retryable
+
+    def details(self) -> dict[str, object]:
+        return {"job": self.job, "tasks": list(self.tasks), "trace": self.trace}
+
+
 class QueryStopped(OmnigraphError):
     """A query was stopped before it had its answer; nothing of it is left."""
 

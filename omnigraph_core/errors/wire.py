@@ -220,6 +220,7 @@ _FACTS: Final[dict[type[OmnigraphError], _Facts]] = {
     },
     errors.BlobElsewhere: _facts(_text, "uri"),
     errors.StorageError: {"is_refused": ("is_refused", bool)},
+    errors.JobFailed: {**_facts(_text, "job", "trace"), "tasks": ("tasks", _members)},
     errors.BudgetExceeded: {**_facts(_text, "clause"), **_facts(_whole, "needed", "budget")},
     errors.QueryTimeout: {"seconds": ("seconds", lambda value: value or 0.0)},
     errors.InvariantBroken: _facts(_text, "invariant"),

@@ -67,6 +67,10 @@ EXAMPLES: list[tuple[errors.OmnigraphError, dict[str, object]]] = [
             "rule": None,
         },
     ),
+    (
+        errors.JobFailed("x", job="count", tasks=(1, 4), trace="line 1"),
+        {"job": "count", "tasks": [1, 4], "trace": "line 1"},
+    ),
     (errors.InvariantBroken("one winner"), {"invariant": "one winner"}),
 ]
 

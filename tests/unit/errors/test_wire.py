@@ -70,6 +70,7 @@ EXAMPLES: list[errors.OmnigraphError] = [
     errors.ObjectNotFound("no file"),
     errors.EmbeddingError("too many requests", retryable=True),
     errors.EmbeddingError("no key"),
+    errors.JobFailed("task 2 failed", job="count", tasks=(1, 4), trace="line 1", retryable=True),
     errors.QueryStopped("stopped"),
     errors.BudgetExceeded("expand", 10, 5),
     errors.QueryTimeout(0.5),
