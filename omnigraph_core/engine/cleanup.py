@@ -30,6 +30,7 @@ from omnigraph_core.storage.derived import DERIVED, list_derived, read_pins
 from omnigraph_core.storage.image import trim_versions
 from omnigraph_core.storage.log import open_log, trim
 from omnigraph_core.storage.objects import list_directories
+from omnigraph_core.storage.scratch import SCRATCH, list_scratch, remove_scratch
 from omnigraph_core.storage.sweep import (
     PERMANENT,
     delete_files,
@@ -275,7 +276,8 @@ def _remove_unfinished_catalogs(
 
 
 def _remove_leftovers(context: GraphContext, policy: Retention, *, now: float) -> None:
-    """Expired leases and announcements, branches of ended runs, and old versions of the logs."""
+    """Expired leases and announcements, branches of ended runs, what jobs have left for their
+    parts, and old versions of the logs."""
     store, microseconds = context.store, round(now * 1_000_000)
     for lease in refs.list_leases(store):
         if lease.expires_at < microseconds:
@@ -284,7 +286,11 @@ def _remove_leftovers(context: GraphContext, policy: Retention, *, now: float) -
         if intent.expires_at < microseconds:
             refs.delete_cleanup(store, intent.id)
     drop_run_branches(context, older_than=microseconds - round(policy.grace * 1_000_000))
-    for prefix in ("nodes", "edges", BRANCH_MANIFESTS):
+    remove_scratch(
+        store,
+        [item for item in list_scratch(store) if item.last_modified.timestamp() < now - policy.grace],
+    )
+    for prefix in ("nodes", "edges", BRANCH_MANIFESTS, SCRATCH):
         prune_directories(store, prefix, older_than=now - policy.grace)
     for path in LOGS:
         log = open_log(store, path)

@@ -7,11 +7,14 @@ operation would change nothing. Each is one detached version, invisible until a 
 from __future__ import annotations
 
 import dataclasses
+import json
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from lance.dataset import LanceOperation
+from lance.fragment import FragmentMetadata
 
 from omnigraph_core.errors import InvariantBroken, RecordError
 from omnigraph_core.storage.detached import stage, try_stage
@@ -28,10 +31,9 @@ from omnigraph_core.storage.rows import align_rows, check_keys
 from omnigraph_core.storage.translate import translated
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from lance.dataset import MergeInsertBuilder
-    from lance.fragment import FragmentMetadata
 
     from omnigraph_core.storage.dataset import Table
     from omnigraph_core.storage.detached import Operation
@@ -98,6 +100,56 @@ def stage_replace(
         )
 
     return try_stage(_dated(table, data), "replacing rows", prepare)
+
+
+def remove_places(table: Table, fragment_id: int, places: pa.Array) -> str | None:
+    """Write down that rows of a fragment are gone; the fragment after that as text, None if it is
+    left empty. Any process may do that for a fragment, one stages the result.
+
+    Raises:
+        InvariantBroken: there is no row at one of the places.
+    """
+    first = pa.scalar(fragment_id << _OFFSET_BITS, pa.uint64())
+    updated, _ = _without(table, pc.add(first, places))
+    return json.dumps(updated[0].to_json()) if updated else None
+
+
+def stage_removed(
+    table: Table, data: StagedFragments, updated: Sequence[str], emptied: Sequence[int]
+) -> Table | None:
+    """Add rows whose files are written, and take the fragments as `remove_places` left them.
+
+    Raises:
+        PreconditionFailed: the files were written for other columns than the table has now.
+    """
+
+    def prepare() -> Operation | None:
+        fragments = unstaged(table, data)
+        with translated("reading staged fragments", table.uri):
+            changed = [FragmentMetadata.from_json(text) for text in updated]
+        if not changed and not emptied:
+            return LanceOperation.Append(fragments) if fragments else None
+        return LanceOperation.Update(
+            removed_fragment_ids=list(emptied), updated_fragments=changed, new_fragments=fragments
+        )
+
+    return try_stage(_dated(table, data), "replacing rows", prepare)
+
+
+def addresses_in_files(table: Table, data: StagedFragments, places: np.ndarray) -> pa.Array:
+    """The addresses, in a table that holds these files, of rows by where they are in all of them.
+
+    Args:
+        places: counted from the first row of the first file.
+    """
+    ids = {_files(fragment): fragment.id for fragment in current_fragments(table)}
+    with translated("reading staged fragments", table.uri):
+        written = [FragmentMetadata.from_json(text) for text in data.fragments]
+    starts = np.cumsum([0, *(fragment.physical_rows for fragment in written)])
+    which = np.searchsorted(starts, places, side="right") - 1
+    numbers = np.array([ids[_files(fragment)] for fragment in written], np.uint64)
+    offsets = (places - starts[which]).astype(np.uint64)
+    return pa.array((numbers[which] << np.uint64(_OFFSET_BITS)) | offsets)
 
 
 def stage_delete_addresses(table: Table, addresses: pa.Array | pa.ChunkedArray) -> Table | None:

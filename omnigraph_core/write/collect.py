@@ -87,18 +87,18 @@ def collect(reading: Reading, files: TableFiles | None, filler: VectorFiller | N
         rows = _kept(identified.rows, good, is_tolerant=reading.is_tolerant)
         rows = _without(rows, reading.left_out.get(key))
         collected.types[key] = batch.type
-        kept[key].append(rows.select(_no_keys(batch.type).column_names))
+        kept[key].append(rows.select(no_keys(batch.type).column_names))
         if files is not None and filler is not None and _is_worth_writing(reading, rows):
             _write(Batch(batch.type, rows), files, filler, collected)
     collected.keys = {
-        key: pa.concat_tables([_no_keys(type), *kept[key]]) for key, type in collected.types.items()
+        key: pa.concat_tables([no_keys(type), *kept[key]]) for key, type in collected.types.items()
     }
     if files is not None and (reading.is_tolerant or not reading.violations.total):
         collected.files = files.finish()
     return collected
 
 
-def _no_keys(type: GraphType) -> pa.Table:
+def no_keys(type: GraphType) -> pa.Table:
     """The columns of the keys that are kept, without rows."""
     working = [pa.field(FRESH, pa.bool_()), pa.field(NUMBER, pa.int64())]
     columns = batch_schema(type)

@@ -23,6 +23,8 @@ def content_digest(source: Source) -> bytes:
 
     Of a file that breaks off, what can be read: it is the reading of records that reports it.
     """
+    if source.digest is not None:
+        return source.digest
     whole = hashlib.sha256(f"{source.format}:{source.type_name}:".encode())
     if isinstance(source.data, pa.Table):
         whole.update(source.data.schema.serialize())

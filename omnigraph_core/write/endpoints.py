@@ -121,7 +121,14 @@ def check_orphans(
             edges = parts.get(edge.table_key)
             if sides and not (edges is not None and edges.delta.is_overwrite):
                 for side, orphans in leaving.orphans(edge, sides, edges):
-                    _report_orphans(edge, side, nodes.delta.type, orphans, violations)
+                    report_orphans(
+                        edge.name,
+                        side,
+                        nodes.delta.type.name,
+                        orphans,
+                        orphans.num_rows,
+                        violations,
+                    )
 
 
 class _Leaving:
@@ -164,15 +171,20 @@ class _Leaving:
             yield side, staying.filter(pc.invert(has_node))
 
 
-def _report_orphans(
-    edge: EdgeType, side: str, node: NodeType, orphans: pa.Table, violations: Violations
+def report_orphans(
+    edge: str, side: str, node: str, orphans: pa.Table, count: int, violations: Violations
 ) -> None:
+    """Report committed edges that lose an end.
+
+    Args:
+        orphans: the first of them, with `id` and the side.
+        count: how many there are.
+    """
     listed = orphans.slice(0, violations.room)
     for id, lost in zip(*(listed.column(name).to_pylist() for name in ("id", side)), strict=True):
         message = (
-            f"{side} {shortened(lost)!r} not found in {node.name}: "
-            f"edge {edge.name} {shortened(id)!r} stays and would lose it"
+            f"{side} {shortened(lost)!r} not found in {node}: "
+            f"edge {edge} {shortened(id)!r} stays and would lose it"
         )
-        violations.add(Violation(Rule.ORPHAN, message, edge.name, side, shortened(lost), id))
-    if orphans.num_rows > listed.num_rows:
-        violations.count(Rule.ORPHAN, orphans.num_rows - listed.num_rows)
+        violations.add(Violation(Rule.ORPHAN, message, edge, side, shortened(lost), id))
+    violations.count(Rule.ORPHAN, count - listed.num_rows)

@@ -18,6 +18,7 @@ from omnigraph_core.write.jsonl_blocks import Block, is_record, iter_blocks, lin
 from omnigraph_core.write.jsonl_document import encoded, is_document, iter_documents, unit_of
 from omnigraph_core.write.jsonl_exact import ExactReader
 from omnigraph_core.write.jsonl_fast import FastReader
+from omnigraph_core.write.slices import LineSlice
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -31,15 +32,21 @@ _DOCUMENTS_PER_BATCH: Final = 20_000
 
 def read_jsonl(intake: Intake) -> Iterator[Batch]:
     """The rows of a JSONL source; what is wrong with it is reported."""
+    is_slice = isinstance(intake.source.data, LineSlice)
     with intake.source.open() as stream:
-        is_spread = is_document(stream)
+        is_spread = not is_slice and is_document(stream)
     with intake.source.open() as stream:
         if is_spread:
             yield from _read_documents(intake, stream)
             return
         reader = _BlockReader(intake)
-        for block in iter_blocks(stream):
+        for block in iter_blocks(stream, has_mark=_may_have_mark(intake.source)):
             yield from reader.read(block)
+
+
+def _may_have_mark(source: Source) -> bool:
+    """Whether the bytes begin where a file does: only there a byte order mark means nothing."""
+    return not isinstance(source.data, LineSlice) or source.data.start == 0
 
 
 def raw_lines(source: Source, numbers: Collection[int]) -> Iterator[tuple[int, str]]:

@@ -67,11 +67,15 @@ class Lines:
         yield from zip(self.numbers.tolist(), self.texts.to_pylist(), strict=True)
 
 
-def iter_blocks(stream: IO[bytes], size: int = BLOCK_BYTES) -> Iterator[Block]:
+def iter_blocks(
+    stream: IO[bytes], size: int = BLOCK_BYTES, *, has_mark: bool = True
+) -> Iterator[Block]:
     """The stream in blocks of about so many bytes; a byte order mark at its start is dropped."""
     line = 1
     kept: list[bytes] = []
-    data = stream.read(size).removeprefix(codecs.BOM_UTF8)
+    data = stream.read(size)
+    if has_mark:
+        data = data.removeprefix(codecs.BOM_UTF8)
     while data:
         following = stream.read(size)
         if not following and not data.endswith(b"\n"):

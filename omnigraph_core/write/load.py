@@ -29,11 +29,11 @@ from omnigraph_core.write.files import TableFiles
 from omnigraph_core.write.integrity import TableDelta, check_delta
 from omnigraph_core.write.load_model import LoadMode, LoadResult, TableLoad
 from omnigraph_core.write.progress import Reporter, Step
-from omnigraph_core.write.refuse import refuse
-from omnigraph_core.write.rejects import check_rejects, count_records, named_apart, write_rejects
+from omnigraph_core.write.rejects import check_rejects, count_records, named_apart
 from omnigraph_core.write.repeats import repeated_rows
 from omnigraph_core.write.sources import places_of
 from omnigraph_core.write.staging import stage_rows
+from omnigraph_core.write.verdict import settle
 from omnigraph_core.write.view import CommittedView
 
 if TYPE_CHECKING:
@@ -261,13 +261,15 @@ class _Loader:
 
     def _settle_problems(self, snapshot: Snapshot, collected: Collected) -> None:
         """Write the reject file, and refuse the load unless bad records may be left out."""
-        problems = self._problems()
-        if self._options.rejects is not None:
-            write_rejects(self._options.rejects, self._sources, self._places, problems)
-        is_mended = not self._is_beyond_mending and not _is_about_files(self._read_problems)
-        is_mended = is_mended and not self._would_empty(snapshot, collected)
-        if not (self._options.is_skipping_bad and is_mended):
-            refuse(problems)
+        is_beyond = self._is_beyond_mending or self._would_empty(snapshot, collected)
+        settle(
+            self._options,
+            self._sources,
+            self._places,
+            self._read_problems,
+            self._set_problems,
+            is_beyond_mending=is_beyond,
+        )
 
     def _would_empty(self, snapshot: Snapshot, collected: Collected) -> bool:
         """Whether a table would lose its rows because all records for it are bad."""
@@ -303,8 +305,3 @@ class _Loader:
             "vectors_made": collected.embedded,
             "vectors_pending": collected.pending,
         }
-
-
-def _is_about_files(problems: Violations) -> bool:
-    """Whether something is wrong that is in no record, as with a cut-off file."""
-    return any(violation.line is None for violation in problems.listed)

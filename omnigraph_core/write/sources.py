@@ -1,7 +1,8 @@
 """What a load can be given: paths, bytes, streams and Arrow data in; named, typed sources out.
 
 A source can be read any number of times: a stream that cannot go back is copied to a temporary
-file. What can be refused without reading (no such file, no format, no type) is refused here.
+file. What can be refused without reading (no such file, no format, no type) is refused here. Files
+of a store are read in place.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ from typing import IO, Final, TypeAlias, cast
 import pyarrow as pa
 
 from omnigraph_core.errors import ConfigError
+from omnigraph_core.storage.inputs import ObjectFile, find_object, is_object_address
 from omnigraph_core.write.batches import Places
 from omnigraph_core.write.jsonl_document import unit_of
+from omnigraph_core.write.slices import LineSlice, RowGroups
 
 One: TypeAlias = str | Path | bytes | bytearray | IO[bytes] | pa.Table | pa.RecordBatchReader
 Given: TypeAlias = One | Sequence[One]
@@ -72,12 +75,14 @@ class Spool:
 class Source:
     """One input. `type_name` is `Person`, `node:Person` or `edge:Knows`; None for records."""
 
-    data: Path | bytes | IO[bytes] | Spool | pa.Table
+    data: Path | bytes | IO[bytes] | Spool | ObjectFile | LineSlice | RowGroups | pa.Table
     format: Format
     name: str | None = None
     type_name: str | None = None
     start: int = 0
     """Where a stream stood when it was given."""
+    digest: bytes | None = None
+    """What tells the content from others, if that is known better than its bytes tell it."""
 
     def open(self) -> IO[bytes]:
         """Its bytes from the start, decompressed. Closing leaves a given stream open.
@@ -95,9 +100,13 @@ class Source:
             return cast("IO[bytes]", _OwningGzip(buffered))
         return buffered
 
-    def _raw(self, data: Path | bytes | IO[bytes] | Spool) -> IO[bytes]:
+    def _raw(
+        self, data: Path | bytes | IO[bytes] | Spool | ObjectFile | LineSlice | RowGroups
+    ) -> IO[bytes]:
         if isinstance(data, bytes):
             return io.BytesIO(data)
+        if isinstance(data, ObjectFile | LineSlice | RowGroups):
+            return data.open()
         if isinstance(data, Path):
             try:
                 return cast("IO[bytes]", io.FileIO(data))
@@ -188,6 +197,8 @@ def _format(given: Format | str) -> Format:
 
 
 def _source(item: One, format: Format | None, type_name: str | None) -> Source:
+    if isinstance(item, str) and is_object_address(item):
+        return _object(item, format, type_name)
     if isinstance(item, str | Path):
         return _file(Path(item), format, type_name)
     if isinstance(item, bytes | bytearray):
@@ -205,20 +216,34 @@ def _file(path: Path, format: Format | None, type_name: str | None) -> Source:
         raise ConfigError(f"{path} is a directory; give the files in it")
     if not path.exists():
         raise ConfigError(f"no such file: {path}")
-    stem, found = _by_suffix(path.name)
-    if format is None and found is None:
-        known = " ".join(_SUFFIXES)
-        raise ConfigError(
-            f"{path}: cannot tell the format from the name",
-            hint=f"name the format, or use one of the suffixes {known}",
-        )
-    kind = format or cast("Format", found)
-    if type_name is None and kind.is_tabular:
-        type_name = _FOLDERS.get(path.absolute().parent.name, "") + stem
+    kind, type_name = _kind(str(path), path.absolute(), format, type_name)
     if not path.is_file():  # a pipe can be read once
         with path.open("rb") as stream:
             return Source(_spooled(stream), kind, str(path), type_name)
     return Source(path, kind, str(path), type_name)
+
+
+def _object(address: str, format: Format | None, type_name: str | None) -> Source:
+    found = find_object(address)
+    kind, type_name = _kind(address, Path(found.path), format, type_name)
+    return Source(found, kind, address, type_name)
+
+
+def _kind(
+    name: str, path: Path, format: Format | None, type_name: str | None
+) -> tuple[Format, str | None]:
+    """The format of a file and the type of its rows, as far as they are given or its path tells."""
+    stem, found = _by_suffix(path.name)
+    if format is None and found is None:
+        known = " ".join(_SUFFIXES)
+        raise ConfigError(
+            f"{name}: cannot tell the format from the name",
+            hint=f"name the format, or use one of the suffixes {known}",
+        )
+    kind = format or cast("Format", found)
+    if type_name is None and kind.is_tabular:
+        type_name = _FOLDERS.get(path.parent.name, "") + stem
+    return kind, type_name
 
 
 def _by_suffix(name: str) -> tuple[str, Format | None]:

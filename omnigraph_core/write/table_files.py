@@ -16,6 +16,7 @@ from pyarrow import ipc, parquet
 
 from omnigraph_core.errors import RecordError
 from omnigraph_core.write.csv_rows import read_csv
+from omnigraph_core.write.slices import RowGroups
 from omnigraph_core.write.sources import Format
 
 if TYPE_CHECKING:
@@ -77,14 +78,17 @@ def _open(source: Source, on_bad_row: OnBadRow, opened: ExitStack) -> TableFile:
     file = opened.enter_context(_arrow_file(source))
     if source.format is Format.PARQUET:
         rows = opened.enter_context(parquet.ParquetFile(file))
-        return TableFile(rows.schema_arrow, _slices(rows.iter_batches(_parquet_rows(rows))))
+        groups = source.data.groups if isinstance(source.data, RowGroups) else None
+        batches = rows.iter_batches(_parquet_rows(rows), row_groups=groups)
+        return TableFile(rows.schema_arrow, _slices(batches))
     schema, batches = _ipc_batches(file)
     return TableFile(schema, _slices(batches))
 
 
 def _arrow_file(source: Source) -> pa.NativeFile:
-    if isinstance(source.data, Path):
-        return pa.memory_map(str(source.data))
+    file = source.data.file if isinstance(source.data, RowGroups) else source.data
+    if isinstance(file, Path):
+        return pa.memory_map(str(file))
     return pa.PythonFile(source.open(), "r")
 
 

@@ -1,0 +1,404 @@
+"""A load on many executors, from parts of the input to one commit, or nothing and every reason why.
+
+Reading writes files nobody refers to. Then the keys are compared with the newest rows bucket by
+bucket, suspected rows are checked as in every write, a version is staged per table, and all are
+published together. Losing a race repeats the second half only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from omnigraph_core.embedding.config import read_config
+from omnigraph_core.errors import ConfigError, PreconditionFailed
+from omnigraph_core.ids import new_ulid
+from omnigraph_core.manifest.requirements import requirements_of
+from omnigraph_core.spark.ingest.comparing import Comparison, compare_with_committed
+from omnigraph_core.spark.ingest.model import Job
+from omnigraph_core.spark.ingest.orphans import report_all
+from omnigraph_core.spark.ingest.parts import size_of, split, within_reach
+from omnigraph_core.spark.ingest.read_part import read_part
+from omnigraph_core.spark.ingest.staging import stage_table
+from omnigraph_core.spark.ingest.suspects import Input, check_suspects
+from omnigraph_core.storage.scratch import Scratch
+from omnigraph_core.violations import MAX_LISTED, UNBOUNDED, Violations
+from omnigraph_core.write.commit import Prepared, commit_write
+from omnigraph_core.write.digest import content_digest
+from omnigraph_core.write.load_model import LoadMode, LoadResult, TableLoad
+from omnigraph_core.write.progress import Reporter, Step
+from omnigraph_core.write.rejects import check_rejects, count_records, named_apart
+from omnigraph_core.write.sources import places_of
+from omnigraph_core.write.verdict import settle
+from omnigraph_core.write.view import CommittedView
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pyarrow as pa
+
+    from omnigraph_core.history.context import GraphContext
+    from omnigraph_core.manifest.catalog import CatalogState
+    from omnigraph_core.manifest.image import GraphCommit
+    from omnigraph_core.manifest.snapshot import Snapshot
+    from omnigraph_core.spark.ingest.model import Part, PartRead
+    from omnigraph_core.spark.runner import Runner
+    from omnigraph_core.storage.dataset import Table
+    from omnigraph_core.write.load_model import LoadOptions
+    from omnigraph_core.write.sources import Source
+
+_BUCKET_BYTES: Final = 128 << 20
+"""Of the input and of committed rows, for each bucket; keys are a part of that."""
+_ROW_BYTES: Final = 32
+"""What the keys of a committed row take."""
+_LEAST_BUCKETS: Final = 4
+_MOST_BUCKETS: Final = 4_096
+
+
+def load(
+    context: GraphContext, sources: Sequence[Source], options: LoadOptions, runner: Runner
+) -> LoadResult:
+    """Load sources into a branch with one commit, by the tasks of a runner.
+
+    Raises:
+        DataError: records are malformed or break a rule; carries all of them.
+        ConflictError: others changed the branch meanwhile.
+        EmbeddingError: a vector could not be made.
+        JobFailed: a task failed in a way that is no fault of the input.
+    """
+    check_rejects(options.rejects, sources)
+    scratch = Scratch(context.store, new_ulid())
+    try:
+        return _Loader(context, sources, options, runner, scratch).run()
+    finally:
+        scratch.clear()
+
+
+class _Loader:
+    """One load: keeps what was read between attempts to publish it."""
+
+    def __init__(
+        self,
+        context: GraphContext,
+        sources: Sequence[Source],
+        options: LoadOptions,
+        runner: Runner,
+        scratch: Scratch,
+    ) -> None:
+        self._context = context
+        self._given = sources
+        self._options = options
+        self._runner = runner
+        self._scratch = scratch
+        self._places = named_apart(places_of(sources))
+        self._reporter = Reporter(options.progress)
+        self._job: Job | None = None
+        self._parts: list[Part] = []
+        self._read: list[PartRead] = []
+        self._comparison: Comparison | None = None
+        self._in_rows = Violations()
+        self._in_sets = Violations()
+        self._left_out: dict[str, dict[int, dict[int, int]]] = {}
+        """By table and part, the numbers of rows that are left out and their places."""
+
+    def run(self) -> LoadResult:
+        options = self._options
+        if options.is_dry_run:
+            _, state = self._context.head(options.write.branch)
+            return self._result(self._check(state), None)
+        landed = commit_write(
+            self._context,
+            options.write,
+            "load",
+            self._prepare,
+            digest=self._digest(),
+            is_rerunnable=options.mode is not LoadMode.OVERWRITE,
+        )
+        return self._result(landed.summary, landed.commit, is_repeat=landed.is_repeat)
+
+    def _digest(self) -> str | None:
+        """The same as that of a load in one process: a repeat may take the other way."""
+        if self._options.write.idempotency_key is None:
+            return None
+        options = self._options
+        told = f"{options.mode} {options.embed} {options.is_skipping_bad}"
+        whole = hashlib.sha256(told.encode())
+        for source in self._given:
+            whole.update(content_digest(source))
+        return whole.hexdigest()
+
+    def _check(self, state: CatalogState) -> Mapping[str, Any]:
+        expected = self._options.write.if_commit
+        head = state.snapshot.commit.graph_commit_id
+        if expected is not None and expected != head:
+            raise PreconditionFailed("head", expected, head)
+        return self._summary(self._compared(state.snapshot)[0])
+
+    def _prepare(self, state: CatalogState) -> Prepared:
+        """Check the load against a state and stage it there."""
+        comparison, read = self._compared(state.snapshot)
+        job = self._planned(state.snapshot)
+        changes = tuple(
+            change
+            for key in sorted(self._counts())
+            if (change := self._stage(job, state.snapshot, key, comparison)) is not None
+        )
+        touched = [change.table_key for change in changes]
+        return Prepared(
+            changes,
+            requirements_of(state.snapshot, touched=touched, read=read),
+            self._summary(comparison),
+        )
+
+    def _stage(self, job: Job, snapshot: Snapshot, key: str, comparison: Comparison) -> Any:
+        table = self._open(snapshot, key)
+        parts = [read.files[key] for read in self._read if key in read.files]
+        dropped = self._dropped(key, comparison)
+        return stage_table(job, table, key, parts, comparison, dropped, self._runner)
+
+    def _dropped(self, key: str, comparison: Comparison) -> list[int]:
+        """Where rows are, in all files of a table, that do not stay."""
+        starts, total = {}, 0
+        for read in self._read:
+            starts[read.number] = total
+            total += read.rows.get(key, 0)
+        places = [
+            starts[part] + place
+            for part, rows in self._left_out.get(key, {}).items()
+            for place in rows.values()
+        ]
+        return places + [starts[part] + place for part, place in comparison.replaced_places(key)]
+
+    def _compared(self, snapshot: Snapshot) -> tuple[Comparison, frozenset[str]]:
+        """The load beside a state, found to be good; and the tables that was found out from."""
+        self._read_input(snapshot)
+        job = self._planned(snapshot)
+        self._in_sets = self._collector()
+        self._left_out = {}
+        is_beyond_mending = False
+        while True:
+            comparison = compare_with_committed(
+                job, self._read, snapshot, self._numbers_left_out(), self._runner
+            )
+            view = CommittedView(lambda key: self._open(snapshot, key))
+            found = self._collector()
+            bad = self._settled(job, comparison, view, found)
+            if not self._options.is_skipping_bad or not bad:
+                self._in_sets = Violations.together(self._in_sets, found)
+                is_beyond_mending = found.total > 0
+                break
+            for violation in found.listed:
+                if violation.line is not None:
+                    self._in_sets.add(violation)
+            self._leave_out(bad)
+        self._comparison = comparison
+        settle(
+            self._options,
+            self._given,
+            self._places,
+            self._in_rows,
+            self._in_sets,
+            is_beyond_mending=is_beyond_mending or self._would_empty(snapshot, comparison),
+        )
+        return comparison, view.read | comparison.looked_at
+
+    def _settled(
+        self, job: Job, comparison: Comparison, view: CommittedView, found: Violations
+    ) -> Mapping[str, pa.Table]:
+        bad: Mapping[str, pa.Table] = {}
+        if comparison.is_suspicious:
+            bad = check_suspects(
+                job,
+                self._input(),
+                comparison.suspicion(found),
+                view,
+                self._places,
+                found,
+                self._runner,
+            )
+        report_all(job, comparison.orphans, found)
+        return bad
+
+    def _leave_out(self, bad: Mapping[str, pa.Table]) -> None:
+        for key, rows in bad.items():
+            for part, number, place in zip(*rows.to_pydict().values(), strict=True):
+                self._left_out.setdefault(key, {}).setdefault(part, {})[number] = place
+
+    def _numbers_left_out(self) -> dict[str, dict[int, frozenset[int]]]:
+        return {
+            key: {part: frozenset(rows) for part, rows in parts.items()}
+            for key, parts in self._left_out.items()
+        }
+
+    def _collector(self) -> Violations:
+        return Violations(self._listed())
+
+    def _listed(self) -> int:
+        lists_all = self._options.is_skipping_bad or self._options.rejects is not None
+        return UNBOUNDED if lists_all else MAX_LISTED
+
+    # Reading
+
+    def _planned(self, snapshot: Snapshot) -> Job:
+        """The job for a schema; reading begins anew when that has changed."""
+        if self._job is None or self._job.schema.hash != snapshot.schema.hash:
+            self._job, self._read = self._new_job(snapshot), []
+        return self._job
+
+    def _new_job(self, snapshot: Snapshot) -> Job:
+        if not self._parts:
+            reachable = [within_reach(source, self._scratch) for source in self._given]
+            self._parts = split(reachable, self._places)
+        size = sum(size_of(part.source) for part in self._parts)
+        committed = sum(entry.row_count for entry in snapshot.tables.values()) * _ROW_BYTES
+        buckets = -(-max(self._bytes(), committed, size) // _BUCKET_BYTES)
+        return Job(
+            root=self._context.store.root.text,
+            id=self._scratch.job,
+            schema=snapshot.schema,
+            tables={
+                key: (entry.location, entry.physical_version)
+                for key, entry in snapshot.tables.items()
+            },
+            mode=self._options.mode,
+            embed=self._options.embed,
+            bucket_count=min(max(buckets, _LEAST_BUCKETS), _MOST_BUCKETS),
+            listed=self._listed(),
+            is_tolerant=self._options.is_skipping_bad,
+            is_dry_run=self._options.is_dry_run,
+            embed_concurrency=_share_of_requests(self._runner),
+        )
+
+    def _bytes(self) -> int:
+        return sum(size_of(source) for source in self._given)
+
+    def _read_input(self, snapshot: Snapshot) -> None:
+        job = self._planned(snapshot)
+        if self._read:
+            return
+        self._reporter.restart()
+        progress = _PartProgress(self._scratch, self._reporter)
+        self._read = self._runner.map(
+            partial(read_part, job),
+            self._parts,
+            name="read and check records",
+            on_done=progress.tell,
+        )
+        progress.end(self._read)
+        self._in_rows = self._collector()
+        for read, first in zip(self._read, self._first_lines(), strict=True):
+            _add_shifted(self._in_rows, read.problems, first)
+
+    def _first_lines(self) -> list[int]:
+        """By part how many lines of its source come before it."""
+        seen: Counter[int] = Counter()
+        first = []
+        for part, read in zip(self._parts, self._read, strict=True):
+            first.append(seen[part.source_index])
+            seen[part.source_index] += read.line_count
+        return first
+
+    def _input(self) -> Input:
+        keys = tuple((read.number, read.keys) for read in self._read if read.keys is not None)
+        return Input(self._parts, self._first_lines(), keys)
+
+    def _open(self, snapshot: Snapshot, table_key: str) -> Table:
+        entry = snapshot.table(table_key)
+        return self._context.table(entry.location, entry.physical_version)
+
+    # What it did
+
+    def _counts(self) -> Counter[str]:
+        rows: Counter[str] = Counter()
+        for read in self._read:
+            rows.update(dict.fromkeys(read.types, 0))
+            rows.update(read.rows)
+        return rows
+
+    def _staying(self, comparison: Comparison) -> dict[str, int]:
+        gone = {
+            key: sum(len(rows) for rows in self._left_out.get(key, {}).values())
+            + len(comparison.replaced_places(key))
+            for key in self._counts()
+        }
+        return {key: count - gone[key] for key, count in sorted(self._counts().items())}
+
+    def _would_empty(self, snapshot: Snapshot, comparison: Comparison) -> bool:
+        """Whether a table would lose its rows because all records for it are bad."""
+        return self._options.mode is LoadMode.OVERWRITE and any(
+            not count and snapshot.table(key).row_count
+            for key, count in self._staying(comparison).items()
+        )
+
+    def _summary(self, comparison: Comparison) -> dict[str, Any]:
+        problems = Violations.together(self._in_rows, self._in_sets)
+        return {
+            "tables": [[key, n] for key, n in self._staying(comparison).items() if n],
+            "rejected": count_records(problems),
+            "vectors_made": sum(read.embedded for read in self._read),
+            "vectors_pending": sum(read.pending for read in self._read),
+        }
+
+    def _result(
+        self, summary: Mapping[str, Any], commit: GraphCommit | None, *, is_repeat: bool = False
+    ) -> LoadResult:
+        return LoadResult(
+            branch=self._options.write.branch,
+            mode=self._options.mode,
+            tables=tuple(TableLoad(*item) for item in summary["tables"]),
+            commit=commit,
+            records_rejected=summary["rejected"],
+            vectors_made=summary["vectors_made"],
+            vectors_pending=summary["vectors_pending"],
+            is_dry_run=self._options.is_dry_run,
+            is_repeat=is_repeat,
+        )
+
+
+class _PartProgress:
+    """Rows of parts that are done, by the names of what they have left."""
+
+    def __init__(self, scratch: Scratch, reporter: Reporter) -> None:
+        self._scratch = scratch
+        self._reporter = reporter
+        self._told = 0
+
+    def tell(self, done: int) -> None:
+        rows = {}
+        for name in self._scratch.names("read-"):
+            _, part, count, *_ = name.split("-")
+            rows[part] = int(count)
+        self._add(sum(rows.values()))
+
+    def end(self, read: Sequence[PartRead]) -> None:
+        self._add(sum(sum(part.rows.values()) for part in read))
+
+    def _add(self, rows: int) -> None:
+        for step in (Step.READ, Step.VALIDATED, Step.STAGED):
+            self._reporter.add(step, max(rows - self._told, 0))
+        self._told = max(rows, self._told)
+
+
+def _add_shifted(whole: Violations, part: Violations, lines: int) -> None:
+    """Add the problems of a part, with places in the whole source."""
+    listed: Counter[Any] = Counter()
+    for violation in part.listed:
+        listed[violation.rule] += 1
+        at = None if violation.line is None else violation.line + lines
+        whole.add(replace(violation, line=at))
+    for rule, count in part.counts.items():
+        whole.count(rule, count - listed[rule])
+
+
+def _share_of_requests(runner: Runner) -> int | None:
+    """How many requests for vectors a task may have under way, so that all keep the limit."""
+    parallel = getattr(runner, "parallelism", None)
+    if parallel is None:
+        return None
+    try:
+        return max(1, read_config().concurrency // parallel)
+    except ConfigError:
+        return None  # said when a vector is needed

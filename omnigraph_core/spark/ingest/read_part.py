@@ -1,0 +1,121 @@
+"""One part of the input: read, checked row by row and written, with the reader of every load.
+
+Runs on an executor. Nothing that is written here is referred to by anything: a part may be done
+again, or twice at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph_core.embedding.config import read_config
+from omnigraph_core.embedding.embedder import Embedder
+from omnigraph_core.spark.ingest.buckets import put_keys
+from omnigraph_core.spark.ingest.keys import PLACE, keys_of_part
+from omnigraph_core.spark.ingest.model import PartRead
+from omnigraph_core.violations import Violations
+from omnigraph_core.write.batches import FRESH, Places
+from omnigraph_core.write.collect import NUMBER, Reading, collect
+from omnigraph_core.write.embed import VectorFiller
+from omnigraph_core.write.files import TableFiles
+from omnigraph_core.write.progress import Reporter
+from omnigraph_core.write.slices import LineSlice, RowGroups
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from omnigraph_core.embedding.config import EmbedConfig
+    from omnigraph_core.spark.ingest.model import Job, Part
+    from omnigraph_core.write.collect import Collected
+
+
+def read_part(job: Job, part: Part) -> PartRead:
+    """Read a part once: files for its rows, their keys by bucket, and every problem of a row.
+
+    Raises:
+        EmbeddingError: a vector could not be made.
+    """
+    problems = Violations(job.listed)
+    reading = _reading(job, part, problems)
+    if job.is_dry_run:
+        collected = collect(reading, None, None)
+    else:
+        filler = VectorFiller(_embedder(job), job.embed, open_table=job.open)
+        with TableFiles(job.open, _nobody) as files:
+            collected = collect(reading, files, filler)
+    rows = {key: keys.num_rows for key, keys in collected.keys.items() if keys.num_rows}
+    kind = f"read-{part.number}-{sum(rows.values())}"
+    keys = put_keys(job.scratch, kind, keys_of_part(collected, job.bucket_count), job.bucket_count)
+    return PartRead(
+        part.number,
+        _line_count(part),
+        rows,
+        {key: files.to_json() for key, files in collected.files.items()},
+        keys,
+        problems,
+        {key: pc.sum(pc.invert(k.column(FRESH))).as_py() or 0 for key, k in collected.keys.items()},
+        tuple(collected.types),
+        collected.embedded,
+        collected.pending,
+        _size(part),
+    )
+
+
+def read_keys(job: Job, part: Part, wanted: Mapping[str, pa.Int64Array]) -> dict[str, pa.Table]:
+    """The keys of some rows of a part, by table key, with `place`s in its files: read again.
+
+    Few parts hold rows that something is wrong with, so keys are not kept for all of them.
+    """
+    collected = collect(_reading(job, part, Violations(0)), None, None)
+    found = {}
+    for key, numbers in wanted.items():
+        rows = _placed(collected, key)
+        found[key] = rows.filter(pc.is_in(rows.column(NUMBER), value_set=numbers))
+    return found
+
+
+def _placed(collected: Collected, table_key: str) -> pa.Table:
+    rows = collected.keys[table_key]
+    return rows.append_column(PLACE, pa.array(np.arange(rows.num_rows)))
+
+
+def _reading(job: Job, part: Part, problems: Violations) -> Reading:
+    return Reading(
+        (part.source,),
+        job.catalog,
+        Places((part.name,), (part.unit,)),
+        problems,
+        Reporter(None),
+        is_tolerant=job.is_tolerant,
+    )
+
+
+def _embedder(job: Job) -> Embedder:
+    def configure() -> EmbedConfig:
+        config = read_config()
+        if job.embed_concurrency is None:
+            return config
+        return replace(config, concurrency=min(config.concurrency, job.embed_concurrency))
+
+    return Embedder(configure)
+
+
+def _line_count(part: Part) -> int:
+    data = part.source.data
+    if isinstance(data, LineSlice):
+        return data.line_count
+    return data.row_count if isinstance(data, RowGroups) else 0
+
+
+def _size(part: Part) -> int:
+    data = part.source.data
+    return data.stop - data.start if isinstance(data, LineSlice) else 0
+
+
+def _nobody(rows: int) -> None:
+    """Rows are told of when the part is done."""

@@ -1,0 +1,111 @@
+"""Files of an object store as inputs: an address comes in, bytes to read in place go out.
+
+What is read is asked for in large ranges, so that a part of a file costs a part of its bytes. An
+address is all that a reader elsewhere needs.
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import IO, TYPE_CHECKING, Final, cast
+
+import obstore
+
+from omnigraph_core.errors import ConfigError, ObjectNotFound
+from omnigraph_core.storage.session import open_store
+from omnigraph_core.storage.translate import translated
+
+if TYPE_CHECKING:
+    from obstore import ReadableFile
+
+    from omnigraph_core.storage.session import Store
+
+_S3: Final = "s3://"
+_BUFFER: Final = 8 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectFile:
+    """A file of a store; `root` is the store's address, `path` is below it."""
+
+    root: str
+    path: str
+    size: int
+
+    def open(self) -> IO[bytes]:
+        """Its bytes from the start.
+
+        Raises:
+            StorageError: the store does not give them.
+        """
+        store = _store(self.root)
+        with translated("opening", store.uri(self.path)):
+            return cast("IO[bytes]", _Reader(self, store))
+
+
+def is_object_address(text: str) -> bool:
+    """
+    >>> is_object_address("s3://drops/people.jsonl"), is_object_address("people.jsonl")
+    (True, False)
+    """
+    return text.startswith(_S3)
+
+
+def find_object(address: str) -> ObjectFile:
+    """The file at an address.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    root, path = _split(address)
+    store = _store(root)
+    try:
+        with translated("looking for", address):
+            size = obstore.head(store.objects, path)["size"]
+    except ObjectNotFound as missing:
+        raise ConfigError(f"no such file: {address}") from missing
+    return ObjectFile(root, path, size)
+
+
+def _split(address: str) -> tuple[str, str]:
+    bucket, _, path = address.removeprefix(_S3).partition("/")
+    if not bucket or not path or path.endswith("/"):
+        raise ConfigError(f"{address} is not the address of a file", hint="s3://bucket/folder/file")
+    return f"{_S3}{bucket}", path
+
+
+@lru_cache(maxsize=16)
+def _store(root: str) -> Store:
+    return open_store(root)
+
+
+class _Reader(io.RawIOBase):
+    """Reads an object from where it stands; errors are those of the store."""
+
+    def __init__(self, file: ObjectFile, store: Store) -> None:
+        super().__init__()
+        self._uri = store.uri(file.path)
+        self._file: ReadableFile = obstore.open_reader(
+            store.objects, file.path, buffer_size=_BUFFER
+        )
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        with translated("reading", self._uri):
+            data = self._file.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        with translated("reading", self._uri):
+            return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._file.tell()

@@ -1,0 +1,75 @@
+"""What the parts of one job leave for each other: `_scratch/<job>/<name>`, gone when the job ends.
+
+Names are never used twice, so a part that is done again disturbs nobody. What a killed job leaves,
+cleanup removes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Final
+
+import obstore
+
+from omnigraph_core.ids import new_ulid
+from omnigraph_core.storage.objects import StoredObject, delete_all, list_objects
+from omnigraph_core.storage.sweep import delete_files
+from omnigraph_core.storage.translate import translated
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from omnigraph_core.storage.session import Store
+
+SCRATCH: Final = "_scratch"
+
+
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """The scratch objects of one job, in the store of the graph it works on."""
+
+    store: Store
+    job: str
+
+    def put(self, kind: str, content: bytes | IO[bytes]) -> str:
+        """Keep bytes; the name to ask for them by."""
+        name = f"{kind}-{new_ulid()}"
+        path = self._path(name)
+        with translated("writing", self.store.uri(path)):
+            obstore.put(self.store.objects, path, content)
+        return name
+
+    def read(self, name: str, start: int, end: int) -> memoryview:
+        """Some of the bytes of an object."""
+        path = self._path(name)
+        with translated("reading", self.store.uri(path)):
+            return memoryview(obstore.get_range(self.store.objects, path, start=start, end=end))
+
+    def address(self, name: str) -> tuple[str, str]:
+        """The store's address and the path of an object below it, for readers elsewhere."""
+        return self.store.root.text, self._path(name)
+
+    def names(self, kind: str) -> list[str]:
+        """The names of objects whose kind begins so: one listing."""
+        found = list_objects(self.store, f"{SCRATCH}/{self.job}")
+        names = (item.path.rpartition("/")[2] for item in found)
+        return [name for name in names if name.startswith(kind)]
+
+    def clear(self) -> None:
+        """Remove everything the job has left here."""
+        prefix = f"{SCRATCH}/{self.job}"
+        delete_all(self.store, [item.path for item in list_objects(self.store, prefix)])
+
+    def _path(self, name: str) -> str:
+        return f"{SCRATCH}/{self.job}/{name}"
+
+
+def list_scratch(store: Store) -> tuple[StoredObject, ...]:
+    """What all jobs have left: one listing."""
+    return list_objects(store, SCRATCH)
+
+
+def remove_scratch(store: Store, left: Sequence[StoredObject]) -> None:
+    """Remove what ended jobs have left."""
+    start = len(SCRATCH) + 1
+    delete_files(store, SCRATCH, [item.path[start:] for item in left])
