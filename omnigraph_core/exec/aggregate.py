@@ -13,19 +13,25 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from omnigraph_core.errors import DataError
 from omnigraph_core.exec.frame import Frame, concat
 from omnigraph_core.exec.group import MERGE_BYTES, Groups, group_rows
 from omnigraph_core.exec.ordinals import is_kept, plain_numbers, property_ordinals
 from omnigraph_core.exec.project import Rows
 from omnigraph_core.exec.scalars import arrow_column
 from omnigraph_core.exec.tally import count_rows, least_numbers, sum_floats, sum_whole
+from omnigraph_core.exec.totals import (
+    aggregates_of,
+    counts_values,
+    is_group_key,
+    means_of,
+    of_nothing,
+    sums_of,
+    whole_column,
+)
 from omnigraph_core.exec.value_counts import ValueCounts
 from omnigraph_core.plan.values import is_given
-from omnigraph_core.query.mentions import iter_terms, mentions
+from omnigraph_core.query.mentions import mentions
 from omnigraph_core.query.typed import Aggregate, AggregateFunction, NodeValue, PropertyValue
-from omnigraph_core.schema.arrow import arrow_type
-from omnigraph_core.types import INTEGER_RANGES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,7 +43,6 @@ if TYPE_CHECKING:
 _CLAUSE: Final = "return (groups)"
 _PORTION_ROWS: Final = 2**18
 _MOST_WAITING: Final = 2**18
-_EXACT_FLOAT: Final = 2**53
 
 
 class _Kind(StrEnum):
@@ -75,15 +80,15 @@ class Grouping:
 
     def __init__(self, run: Run, ir: QueryIR) -> None:
         self._run = run
-        self._keys = tuple(c.expr for c in ir.columns if _is_key(c.expr))
+        self._keys = tuple(c.expr for c in ir.columns if is_group_key(c.expr))
         self._variables = mentions(*self._keys)
-        self._aggregates = _aggregates(ir)
-        plain = [found for found in self._aggregates if not _counts_values(found)]
+        self._aggregates = aggregates_of(ir)
+        plain = [found for found in self._aggregates if not counts_values(found)]
         self._tallies = tuple(dict.fromkeys(t for found in plain for t in _tallies(found)))
         self._values = {
             found.argument: ValueCounts(run, self._keys, found.argument)
             for found in self._aggregates
-            if _counts_values(found) and not is_given(found.argument)
+            if counts_values(found) and not is_given(found.argument)
         }
         self._waiting: list[_Partial] = []
         self._held = 0
@@ -107,7 +112,7 @@ class Grouping:
             self._merge()
             partial = self._waiting[0]
             return Rows(partial.frame, {a: self._result(a, partial) for a in self._aggregates})
-        return Rows(Frame(1), {a: _of_nothing(a) for a in self._aggregates})
+        return Rows(Frame(1), {a: of_nothing(a) for a in self._aggregates})
 
     def _add(self, frame: Frame) -> None:
         groups = group_rows(self._run, Rows(frame), self._keys)
@@ -191,17 +196,17 @@ class Grouping:
 
     def _result(self, found: Aggregate, partial: _Partial) -> pa.Array:
         """The aggregate's value for every group."""
-        if _counts_values(found):
+        if counts_values(found):
             return self._value_counts(found, partial)
         arrays = dict(zip(self._tallies, partial.tallies, strict=True))
         needed = [arrays[tally] for tally in _tallies(found)]
         match found.function:
             case AggregateFunction.COUNT:
-                return _whole_column(found, needed[0])
+                return whole_column(found, needed[0])
             case AggregateFunction.SUM:
-                return _sums(found, *needed)
+                return sums_of(found, *needed)
             case AggregateFunction.AVG:
-                return _means(found, *needed)
+                return means_of(found, *needed)
         argument = found.argument
         if is_given(argument):
             return arrow_column(self._run.values.of(argument), found.type, partial.frame.length)
@@ -214,21 +219,6 @@ class Grouping:
             return pa.array(self._values[argument].of_groups(partial.frame))
         is_null = self._run.values.of(argument) is None
         return pa.array(np.full(length, 0 if is_null else 1))
-
-
-def _is_key(expr: TypedExpr) -> bool:
-    return isinstance(expr, PropertyValue | NodeValue)
-
-
-def _aggregates(ir: QueryIR) -> tuple[Aggregate, ...]:
-    """Every aggregate of the result, returned or not, once."""
-    columns = (column.expr for column in ir.columns)
-    terms = iter_terms((*columns, *ir.having, *(key.expr for key in ir.order_by)))
-    return tuple(dict.fromkeys(term for term in terms if isinstance(term, Aggregate)))
-
-
-def _counts_values(found: Aggregate) -> bool:
-    return found.function is AggregateFunction.COUNT and found.is_distinct
 
 
 def _tallies(found: Aggregate) -> Iterator[_Tally]:
@@ -311,64 +301,3 @@ def _gathered(values: np.ndarray, valid: np.ndarray | None, numbers: np.ndarray)
 
 def _at(array: np.ndarray | None, places: np.ndarray) -> np.ndarray | None:
     return None if array is None else array.take(places)
-
-
-def _sums(found: Aggregate, sums: np.ndarray, counts: np.ndarray | None = None) -> pa.Array:
-    if sums.dtype.kind == "f":
-        _check_finite(found, sums)
-        return pa.array(sums, mask=None if counts is None else counts == 0)
-    return _whole_column(found, sums, counts)
-
-
-def _check_finite(found: Aggregate, sums: np.ndarray) -> None:
-    """
-    Raises:
-        DataError: a sum of floats, all of them finite, is not.
-    """
-    if not np.isfinite(sums).all():
-        raise DataError(f"the sum for {found.function} of {_shown(found.argument)} exceeds F64")
-
-
-def _whole_column(
-    found: Aggregate, numbers: np.ndarray, counts: np.ndarray | None = None
-) -> pa.Array:
-    """Whole numbers of the aggregate's type, null where a sum is one of nothing.
-
-    Raises:
-        DataError: a number does not fit.
-    """
-    type = found.type
-    low, high = INTEGER_RANGES[type.scalar]
-    if len(numbers) and not low <= int(numbers.min()) <= int(numbers.max()) <= high:
-        raise DataError(
-            f"{found.function} of {_shown(found.argument)} exceeds {type.scalar}",
-            hint="sum less, or use avg",
-        )
-    fitted = numbers.astype(np.uint64 if low == 0 else np.int64, copy=False)
-    return pa.array(fitted, arrow_type(type), mask=None if counts is None else counts == 0)
-
-
-def _shown(expr: TypedExpr) -> str:
-    return f"${expr.variable}.{expr.property}" if isinstance(expr, PropertyValue) else "the values"
-
-
-def _means(found: Aggregate, sums: np.ndarray, counts: np.ndarray) -> pa.Array:
-    """Sums over counts; a whole sum too great for a float is divided before it becomes one."""
-    if sums.dtype.kind == "f":
-        _check_finite(found, sums)
-    is_empty = counts == 0
-    divisors = np.where(is_empty, 1, counts)
-    is_exact = sums.dtype.kind == "f" or (
-        sums.dtype != np.object_ and int(np.abs(sums).max(initial=0)) <= _EXACT_FLOAT
-    )
-    if is_exact:
-        return pa.array(sums / divisors, mask=is_empty)
-    pairs = zip(sums.tolist(), divisors.tolist(), strict=True)
-    return pa.array(np.array([total / count for total, count in pairs], np.float64), mask=is_empty)
-
-
-def _of_nothing(found: Aggregate) -> pa.Array:
-    """An aggregate of no rows."""
-    if found.function is AggregateFunction.COUNT:
-        return pa.array([0], arrow_type(found.type))
-    return pa.nulls(1, arrow_type(found.type))

@@ -7,13 +7,11 @@ ones where there is an order, one per group or different row where rows are made
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 
-from omnigraph_core.errors import ParameterError
 from omnigraph_core.exec.aggregate import Grouping
 from omnigraph_core.exec.conditions import evaluate
 from omnigraph_core.exec.distinct import DistinctFrames
@@ -23,8 +21,8 @@ from omnigraph_core.exec.match import run_match
 from omnigraph_core.exec.order import best_rows, sort_keys
 from omnigraph_core.exec.project import Rows, project
 from omnigraph_core.exec.rank import rank_values, top_numbers
-from omnigraph_core.plan.values import is_given
-from omnigraph_core.query.typed import Bm25, ColumnValue, Nearest, ParamValue, Rrf
+from omnigraph_core.exec.window import fused_ranks, leading_rank, window_of
+from omnigraph_core.query.typed import ColumnValue, Rrf
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,6 +31,7 @@ if TYPE_CHECKING:
     from omnigraph_core.exec.frame import Frame
     from omnigraph_core.exec.order import SortKey
     from omnigraph_core.exec.scope import Sink
+    from omnigraph_core.exec.window import Window
     from omnigraph_core.ir.nodes import QueryIR
     from omnigraph_core.plan.steps import QueryPlan
     from omnigraph_core.query.typed import RankExpr, TypedExpr
@@ -49,7 +48,7 @@ def run_read(run: Run, plan: QueryPlan) -> pa.Table:
         DataError: a sum does not fit its type.
         QueryStopped: the guard says so.
     """
-    window = _window(run, plan.ir)
+    window = window_of(plan.ir, run.values)
     rows = None if window.end == window.start else _result(run, plan, window)
     if rows is None or rows.length <= window.start:
         return run.schema.empty_table()
@@ -63,35 +62,7 @@ def run_read(run: Run, plan: QueryPlan) -> pa.Table:
     return result
 
 
-@dataclass(frozen=True, slots=True)
-class _Window:
-    """Which rows of the ordered result are wanted; `end` None means all from `start`."""
-
-    start: int
-    end: int | None
-
-
-def _window(run: Run, ir: QueryIR) -> _Window:
-    if ir.limit is None and ir.offset is None:
-        return _Window(0, None)
-    start = _row_count(run, ir.offset, "offset") or 0
-    limit = _row_count(run, ir.limit, "limit")
-    return _Window(start, None if limit is None else start + limit)
-
-
-def _row_count(run: Run, expr: TypedExpr | None, clause: str) -> int | None:
-    if expr is None or not is_given(expr):
-        return None
-    count = run.values.of(expr)
-    if not isinstance(count, int):
-        return None
-    if count < 0:
-        name = f"${expr.name}" if isinstance(expr, ParamValue) else clause
-        raise ParameterError([f"{name}: {clause} is at least 0, found {count}"])
-    return count
-
-
-def _result(run: Run, plan: QueryPlan, window: _Window) -> Rows | None:
+def _result(run: Run, plan: QueryPlan, window: Window) -> Rows | None:
     """The rows in order, at least those up to the window's end; None if there are none."""
     ir = plan.ir
     if ir.is_grouped:
@@ -101,17 +72,17 @@ def _result(run: Run, plan: QueryPlan, window: _Window) -> Rows | None:
     return _ordered(run, plan, window) if ir.order_by else _unordered(run, plan, window)
 
 
-def _unordered(run: Run, plan: QueryPlan, window: _Window) -> Rows | None:
-    ranks = _fused_ranks(plan.ir)
+def _unordered(run: Run, plan: QueryPlan, window: Window) -> Rows | None:
+    ranks = fused_ranks(plan.ir)
     held = _Held(run, None if ranks else window.end)
     run_match(run, plan.steps, held, enough=held.enough)
     frame = held.frame()
     return None if frame is None else _ranked(run, Rows(frame), ranks, window)
 
 
-def _ordered(run: Run, plan: QueryPlan, window: _Window) -> Rows | None:
+def _ordered(run: Run, plan: QueryPlan, window: Window) -> Rows | None:
     ir, keys = plan.ir, sort_keys(plan.ir)
-    leading, ranks = _leading_rank(ir), _fused_ranks(ir)
+    leading, ranks = leading_rank(ir), fused_ranks(ir)
     is_streaming = leading is None and not ranks and window.end is not None
     held = _Held(run, keys=keys, best=window.end) if is_streaming else _Held(run)
     run_match(run, plan.steps, _noting(run, "order", held) if is_streaming else held)
@@ -130,9 +101,9 @@ def _ordered(run: Run, plan: QueryPlan, window: _Window) -> Rows | None:
     return _noted(run, "order", 0 if is_streaming else frame.length, ordered)
 
 
-def _distinct(run: Run, plan: QueryPlan, window: _Window) -> Rows | None:
+def _distinct(run: Run, plan: QueryPlan, window: Window) -> Rows | None:
     ir = plan.ir
-    if _leading_rank(ir) is not None or _fused_ranks(ir):
+    if leading_rank(ir) is not None or fused_ranks(ir):
         rows = _distinct_ranked(run, plan, window)
     else:
         enough = None if ir.order_by else window.end
@@ -143,15 +114,15 @@ def _distinct(run: Run, plan: QueryPlan, window: _Window) -> Rows | None:
     return None if rows is None else _sorted(run, ir, rows, window)
 
 
-def _distinct_ranked(run: Run, plan: QueryPlan, window: _Window) -> Rows | None:
+def _distinct_ranked(run: Run, plan: QueryPlan, window: Window) -> Rows | None:
     """Different rows where one of the cells is a rank: a value that only the whole match has."""
     held = _Held(run)
     run_match(run, plan.steps, held)
     frame = held.frame()
     if frame is None:
         return None
-    rows = _ranked(run, Rows(frame), _fused_ranks(plan.ir), window)
-    leading = _leading_rank(plan.ir)
+    rows = _ranked(run, Rows(frame), fused_ranks(plan.ir), window)
+    leading = leading_rank(plan.ir)
     if leading is not None:
         rows = _scored(run, rows, leading, window)
     return _without_repeats(run, plan.ir, rows)
@@ -168,7 +139,7 @@ def _cells(ir: QueryIR) -> tuple[TypedExpr, ...]:
     return tuple(column.expr for column in ir.columns)
 
 
-def _sorted(run: Run, ir: QueryIR, rows: Rows, window: _Window) -> Rows:
+def _sorted(run: Run, ir: QueryIR, rows: Rows, window: Window) -> Rows:
     """Rows that were made of several in their order, if the query gives one."""
     if not ir.order_by:
         return rows
@@ -179,7 +150,7 @@ def _sorted(run: Run, ir: QueryIR, rows: Rows, window: _Window) -> Rows:
     return _noted(run, "order", rows.length, ordered)
 
 
-def _grouped(run: Run, plan: QueryPlan, window: _Window) -> Rows | None:
+def _grouped(run: Run, plan: QueryPlan, window: Window) -> Rows | None:
     ir = plan.ir
     grouping = Grouping(run, ir)
     run_match(run, plan.steps, _noting(run, "group", grouping))
@@ -209,18 +180,7 @@ def _having(run: Run, ir: QueryIR, rows: Rows) -> Rows:
 # Ranks
 
 
-def _leading_rank(ir: QueryIR) -> RankExpr | None:
-    """The ranking that decides which rows take part at all."""
-    first = ir.order_by[0].expr if ir.order_by else None
-    return first if isinstance(first, Nearest | Bm25 | Rrf) else None
-
-
-def _fused_ranks(ir: QueryIR) -> tuple[Rrf, ...]:
-    """Columns that need the complete match, because they rank its rows against each other."""
-    return tuple(dict.fromkeys(c.expr for c in ir.columns if isinstance(c.expr, Rrf)))
-
-
-def _ranked(run: Run, rows: Rows, ranks: Sequence[Rrf], window: _Window) -> Rows:
+def _ranked(run: Run, rows: Rows, ranks: Sequence[Rrf], window: Window) -> Rows:
     """The complete match with these ranks as values."""
     if not ranks:
         return rows
@@ -228,7 +188,7 @@ def _ranked(run: Run, rows: Rows, ranks: Sequence[Rrf], window: _Window) -> Rows
     return Rows(rows.frame, {**rows.made, **{r: _score_column(s) for r, s in made.items()}})
 
 
-def _scores(run: Run, rank: RankExpr, frame: Frame, window: _Window) -> np.ndarray:
+def _scores(run: Run, rank: RankExpr, frame: Frame, window: Window) -> np.ndarray:
     limit = frame.length if window.end is None else window.end
     return rank_values(run, rank, frame, limit=limit)
 
@@ -237,7 +197,7 @@ def _score_column(scores: np.ndarray) -> pa.Array:
     return pa.array(scores, mask=np.isnan(scores))
 
 
-def _reached(run: Run, rows: Rows, rank: RankExpr, window: _Window) -> Rows:
+def _reached(run: Run, rows: Rows, rank: RankExpr, window: Window) -> Rows:
     """The rows that a ranking can put first, as far as there are rows for them."""
     if isinstance(rank, Rrf) or window.end is None:
         return _scored(run, rows, rank, window)
@@ -255,7 +215,7 @@ def _reached(run: Run, rows: Rows, rank: RankExpr, window: _Window) -> Rows:
     return _with_scores(rows, rank, score_of.take(numbers))
 
 
-def _scored(run: Run, rows: Rows, rank: RankExpr, window: _Window) -> Rows:
+def _scored(run: Run, rows: Rows, rank: RankExpr, window: Window) -> Rows:
     """The rows that a ranking reaches."""
     return _with_scores(rows, rank, _scores(run, rank, rows.frame, window))
 

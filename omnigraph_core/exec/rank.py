@@ -23,6 +23,7 @@ from omnigraph_core.query.typed import Bm25, Nearest, ParamValue, Rrf
 if TYPE_CHECKING:
     from omnigraph_core.exec.context import Run
     from omnigraph_core.exec.frame import Frame
+    from omnigraph_core.plan.values import Values
     from omnigraph_core.query.typed import RankExpr
     from omnigraph_core.topology.dense import DenseTable
 
@@ -149,7 +150,7 @@ def _fused(run: Run, expr: Rrf, frame: Frame, limit: int) -> _Fused:
 
 
 def _fuse(run: Run, expr: Rrf, numbers: np.ndarray, limit: int) -> _Fused:
-    k = _constant(run, expr)
+    k = rrf_constant(expr, run.values)
     dense = run.dense(expr.arms[0].field.variable)
     run.guard.expect(dense.count, "rrf")
     matched = np.zeros(dense.count, np.bool_)
@@ -165,13 +166,13 @@ def _fuse(run: Run, expr: Rrf, numbers: np.ndarray, limit: int) -> _Fused:
     return _Fused(entities, scores, places)
 
 
-def _constant(run: Run, expr: Rrf) -> int:
+def rrf_constant(expr: Rrf, values: Values) -> int:
     """The rank constant; a parameter that is null leaves it as it is when a query gives none.
 
     Raises:
         ParameterError: it is below one.
     """
-    k = run.values.of(expr.k) if is_given(expr.k) else None
+    k = values.of(expr.k) if is_given(expr.k) else None
     if k is None:
         return RRF_K.value
     if not isinstance(k, int):

@@ -75,10 +75,7 @@ def execute(
         QueryStopped: it needs too much memory or time, or was cancelled.
         EmbeddingError: a text to look for could not be embedded.
     """
-    ir = read.plan.ir
-    values = Values(_moment(), coerce_params(ir.params, params))
-    if read.least:
-        check_least(read.least, values)
+    values = given_values(read, params)
     lookup = read.plan.lookup
     if lookup is not None and trace is None:
         if limits.cancellation is not None and limits.cancellation.is_cancelled:
@@ -86,11 +83,23 @@ def execute(
         return find_point(graph, read, lookup, values)
     guard = limits.guard()
     with interrupted_by(guard.check):
-        vectors = QueryVectors.of(ir, values, graph.catalog, embedder)
+        vectors = QueryVectors.of(read.plan.ir, values, graph.catalog, embedder)
         guard.check()
         rows = run_read(Run(read, graph, values, guard, vectors, trace), read.plan)
         guard.check()
         return rows
+
+
+def given_values(read: ReadPlan, params: Mapping[str, object] | None) -> Values:
+    """What a run knows before its first row.
+
+    Raises:
+        ParameterError: every parameter that is missing, undeclared, of the wrong type or too small.
+    """
+    values = Values(_moment(), coerce_params(read.plan.ir.params, params))
+    if read.least:
+        check_least(read.least, values)
+    return values
 
 
 def _moment() -> dt.datetime:

@@ -139,13 +139,13 @@ def _distances(column: _Column, numbers: np.ndarray) -> np.ndarray:
     """Distances of rows of the table, as many at a time as the guard allows."""
     portion = _portion_rows(column)
     if len(numbers) <= portion:
-        return _exact(column.query, *_stored(column, numbers))
+        return exact_distances(column.query, *_stored(column, numbers))
     column.run.guard.expect(len(numbers) * 8, column.clause)
     scores = np.empty(len(numbers), np.float64)
     for start in range(0, len(numbers), portion):
         column.run.guard.check()
         chosen = numbers[start : start + portion]
-        scores[start : start + portion] = _exact(column.query, *_stored(column, chosen))
+        scores[start : start + portion] = exact_distances(column.query, *_stored(column, chosen))
     return scores
 
 
@@ -185,7 +185,10 @@ def as_matrix(vectors: pa.FixedSizeListArray) -> tuple[np.ndarray, np.ndarray | 
     return numbers.reshape(length, width), is_valid
 
 
-def _exact(query: QueryVector, vectors: np.ndarray, is_valid: np.ndarray | None) -> np.ndarray:
+def exact_distances(
+    query: QueryVector, vectors: np.ndarray, is_valid: np.ndarray | None
+) -> np.ndarray:
+    """The distance of each row of a matrix, as `as_matrix` gives it; NaN if it takes no part."""
     # Sums over a row do not depend on the rows beside it: a matrix product's would.
     values = vectors.astype(np.float64)
     with np.errstate(invalid="ignore"):
@@ -324,7 +327,7 @@ def _streamed(column: _Column, allowed: np.ndarray | None, count: int) -> Best:
     for vectors in iter_vectors(table, column.name, batch_rows=rows):
         column.run.guard.check()
         end = start + len(vectors)
-        scores = _exact(column.query, *as_matrix(vectors))
+        scores = exact_distances(column.query, *as_matrix(vectors))
         if allowed is not None:
             scores[~allowed[start:end]] = np.nan
         best = best.joined(best_of(np.arange(start, end), scores, count), count)

@@ -7,6 +7,8 @@ would have. A null text matches nothing and takes no part in scores.
 from __future__ import annotations
 
 import math
+from collections import Counter
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -19,7 +21,7 @@ from omnigraph_core.topology.fuzzy import Spellings, spellings_of
 from omnigraph_core.topology.phrases import rows_with_phrase
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Hashable, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -33,10 +35,29 @@ _SPARSE: Final = 16
 """Scores of fewer than one row in so many are gathered in a list rather than by row."""
 
 
+@dataclass(frozen=True, slots=True)
+class TextStatistics:
+    """What scores depend on beyond the text itself; of several parts of a column, their sum."""
+
+    documents: int
+    """Texts that are not null."""
+    word_count: int
+    """Indexed words of all of them."""
+    frequencies: Mapping[str, int]
+    """For stems of a query, the number of texts that have it."""
+
+    def plus(self, other: TextStatistics) -> TextStatistics:
+        return TextStatistics(
+            self.documents + other.documents,
+            self.word_count + other.word_count,
+            Counter(self.frequencies) + Counter(other.frequencies),
+        )
+
+
 class Postings:
     """The words of a column. Immutable to callers and safe for threads; answers are kept."""
 
-    __slots__ = ("_cache", "_documents", "_key", "_norms", "index", "states", "unsaved")
+    __slots__ = ("_cache", "_key", "_norms", "_totals", "_whole", "index", "states", "unsaved")
 
     def __init__(
         self,
@@ -46,20 +67,25 @@ class Postings:
         key: Hashable,
         *,
         unsaved: int = 0,
+        whole: TextStatistics | None = None,
     ) -> None:
         """Args:
         states: the fragments whose rows the index has, in order.
         key: what the cache has these words under.
         unsaved: how many of the rows no file beside the graph has.
+        whole: of the whole column, if the index has only some of its rows.
         """
         self.index = index
         self.states = states
         self.unsaved = unsaved
         self._cache = cache
         self._key = key
+        self._whole = whole
         lengths = np.maximum(index.lengths, 0)
-        self._documents = int(np.count_nonzero(index.lengths >= 0))
-        average = int(lengths.sum(dtype=np.int64)) / max(self._documents, 1)
+        documents = int(np.count_nonzero(index.lengths >= 0))
+        self._totals = TextStatistics(documents, int(lengths.sum(dtype=np.int64)), {})
+        of_all = self._totals if whole is None else whole
+        average = of_all.word_count / max(of_all.documents, 1)
         self._norms = _K1 * (1 - _B + _B * (lengths / max(average, 1e-9)))
 
     @property
@@ -97,6 +123,11 @@ class Postings:
         make = lambda: self._scored(query)  # noqa: E731
         return self._cache.get(key, make, lambda found: _nbytes_of_pair(found) + 4 * len(query))
 
+    def statistics(self, query: str) -> TextStatistics:
+        """What these rows add to the scores of a query anywhere in the column."""
+        found = {stem: len(self.index.postings(text)[0]) for stem, text in self._wanted(query)}
+        return replace(self._totals, frequencies=found)
+
     def _matching(self, kind: TextFunction, query: str, max_edits: int) -> np.ndarray:
         if kind is TextFunction.MATCH_TEXT:
             is_found = rows_with_phrase(self.index, [word.stem for word in words_of(query)])
@@ -104,20 +135,20 @@ class Postings:
             is_found = self._rows_near(query, max_edits)
         else:
             is_found = np.zeros(self.index.count, np.bool_)
-            for text in self._wanted(query):
+            for _, text in self._wanted(query):
                 pause()
                 is_found[self.index.postings(text)[0]] = True
         is_found.flags.writeable = False
         return is_found
 
-    def _wanted(self, query: str) -> list[int]:
+    def _wanted(self, query: str) -> list[tuple[str, int]]:
         """The indexed words of a query that some row has, each once, in an order of their own."""
         stems = sorted({word.stem for word in words_of(query) if word.is_indexed})
         found = []
         for stem in stems:
             pause()
-            found.append(self.index.lexicon.find(stem))
-        return [text for text in found if text >= 0]
+            found.append((stem, self.index.lexicon.find(stem)))
+        return [(stem, text) for stem, text in found if text >= 0]
 
     def _rows_near(self, query: str, max_edits: int) -> np.ndarray:
         raws, spellings = self._spellings()
@@ -138,11 +169,12 @@ class Postings:
         return self._cache.get(("spellings", self._key), build, _nbytes_of_pair)
 
     def _scored(self, query: str) -> tuple[np.ndarray, np.ndarray]:
-        found = [self.index.postings(text) for text in self._wanted(query)]
+        wanted = self._wanted(query)
+        found = [self.index.postings(text) for _, text in wanted]
         if not found:
             return np.empty(0, np.int32), np.empty(0)
         hits = np.concatenate([rows for rows, _ in found])
-        weights = self._weights(hits, found)
+        weights = self._weights(hits, found, self._rarities([stem for stem, _ in wanted], found))
         if len(hits) * _SPARSE < self.index.count:
             rows, places = np.unique(hits, return_inverse=True)
             scores = np.bincount(places, weights, len(rows))
@@ -153,17 +185,30 @@ class Postings:
         rows.flags.writeable = scores.flags.writeable = False
         return rows, scores
 
-    def _weights(
-        self, hits: np.ndarray, found: Sequence[tuple[np.ndarray, np.ndarray]]
-    ) -> np.ndarray:
-        """What each hit adds to the score of its row."""
-        frequencies = [len(rows) for rows, _ in found]
-        rarities = [
-            (_K1 + 1) * math.log1p((self._documents - frequency + 0.5) / (frequency + 0.5))
+    def _rarities(
+        self, stems: Sequence[str], found: Sequence[tuple[np.ndarray, np.ndarray]]
+    ) -> list[float]:
+        """How much a hit of each stem counts: the more, the fewer texts have it."""
+        if self._whole is None:
+            documents = self._totals.documents
+            frequencies = [len(rows) for rows, _ in found]
+        else:
+            documents = self._whole.documents
+            frequencies = [self._whole.frequencies[stem] for stem in stems]
+        return [
+            (_K1 + 1) * math.log1p((documents - frequency + 0.5) / (frequency + 0.5))
             for frequency in frequencies
         ]
+
+    def _weights(
+        self,
+        hits: np.ndarray,
+        found: Sequence[tuple[np.ndarray, np.ndarray]],
+        rarities: Sequence[float],
+    ) -> np.ndarray:
+        """What each hit adds to the score of its row."""
         counts = np.concatenate([counts for _, counts in found])
-        weights = np.repeat(rarities, frequencies)
+        weights = np.repeat(rarities, [len(rows) for rows, _ in found])
         weights *= counts
         weights /= self._norms.take(hits) + counts
         return weights
