@@ -50,20 +50,20 @@ def outcome_of(
     work: Callable[[Any], object], payload: bytes, environment: Mapping[str, str]
 ) -> bytes:
     """Do a packed task, and pack what becomes of it."""
-    _take_on(environment)
+    take_on(environment)
 
     def on_bytes(packed: bytes) -> bytes:
         return pack(work(cloudpickle.loads(packed)))  # what cannot be packed is an error, too
 
     done = attempt(on_bytes, payload)
-    return pack((True, done.value)) if isinstance(done, Returned) else _packed_failure(done)
+    return pack((True, done.value)) if isinstance(done, Returned) else pack_failure(done)
 
 
 _taken_on: Final[dict[str, str | None]] = {}
 """The variables that an earlier job set in this worker, with what they were before."""
 
 
-def _take_on(environment: Mapping[str, str]) -> None:
+def take_on(environment: Mapping[str, str]) -> None:
     """Have exactly the variables of this job.
 
     A worker serves many jobs, and libraries read variables in threads of their own: nothing is
@@ -82,7 +82,8 @@ def pack(value: object) -> bytes:
     return bytes(cloudpickle.dumps(value))
 
 
-def _packed_failure(failure: Failed) -> bytes:
+def pack_failure(failure: Failed) -> bytes:
+    """A failure as bytes, whatever its error holds."""
     error = failure.error
     if error is None:
         return pack((False, None, failure.summary, failure.trace))
