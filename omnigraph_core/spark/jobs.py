@@ -17,6 +17,7 @@ from omnigraph_core import interruption
 from omnigraph_core.errors import JobFailed, OmnigraphError
 from omnigraph_core.spark.outcomes import settled
 from omnigraph_core.spark.session import is_connect
+from omnigraph_core.spark.told import summary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -33,9 +34,6 @@ _WATCH_SECONDS: Final = 0.25
 
 _STOP_SECONDS: Final = 10.0
 """How long a stopped job may take to say that it has ended."""
-
-_SHOWN: Final = 500
-"""Characters of Spark's own words in a message; all of them are in the trace."""
 
 
 def collect(
@@ -62,9 +60,8 @@ def collect(
                 if on_done is not None and done < job.done < count:
                     done = job.done
                     on_done(done)
-    except BaseException:
+    finally:
         running.stop()
-        raise
     rows = _rows(running.result(), name)
     if on_done is not None:
         on_done(count)
@@ -77,10 +74,9 @@ def _rows(done: Future[list[Row]], name: str) -> list[Row]:
         return done.result()
     if isinstance(problem, OmnigraphError):
         raise problem
-    said = str(problem).strip() or type(problem).__name__
-    first = said.splitlines()[0]
-    shown = first if len(first) <= _SHOWN else f"{first[:_SHOWN]}…"
-    raise JobFailed(f"Spark could not run `{name}`: {shown}", job=name, trace=said) from problem
+    raise JobFailed(
+        f"Spark could not run `{name}`: {summary(problem)}", job=name, trace=str(problem)
+    ) from problem
 
 
 class _Job(Protocol):
@@ -120,7 +116,9 @@ class _Running:
         return self._outcome
 
     def stop(self) -> None:
-        """Cancel the job, and wait a while for its end."""
+        """Cancel the job if it has not ended, and wait a while for its end."""
+        if self.ended.is_set():
+            return
         threading.Thread(target=self._cancel, daemon=True).start()
         self.ended.wait(_STOP_SECONDS)
 

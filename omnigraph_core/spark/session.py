@@ -1,32 +1,31 @@
 """Where Spark jobs run: the session of the process, adopted or opened here and nowhere else.
 
-Settings come from arguments, then from the environment, then from the defaults below. One process
-has one session: who asks for another place than the one it runs at gets an error.
+Settings come from arguments, then from the environment, then from `defaults`. One process has one
+session: who asks for another place than the one it runs at gets an error.
 
 What executors need. On this machine they are processes of this Python. On a cluster every machine
-has a Python of the same minor version with the packages of `omnigraph[spark]` in it, best as the
-image that `spark.kubernetes.container.image` names, or at one path named by
-`spark.pyspark.python`. Our own package, which is pure Python, may also be sent: `ship_package`.
+has a Python of the same minor version with the packages of `omnigraph[spark]`: best in the image
+that `spark.kubernetes.container.image` names, or else at one path, which `spark.pyspark.python`
+names. Our own package is pure Python and may be sent as well, see `ship_package`. Executors of a
+cluster that we start are given our settings of S3, of embeddings and the like; those of a Connect
+server have their own environment.
 """
 
 from __future__ import annotations
 
 import contextlib
 import importlib
-import os
 import signal
-import sys
-import tempfile
 import threading
 import warnings
-import zipfile
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from omnigraph_core import settings
 from omnigraph_core.errors import ConfigError
-from omnigraph_core.spark.settings import CONF, MASTER, REMOTE, for_executors
+from omnigraph_core.spark import defaults
+from omnigraph_core.spark.settings import CONF, MASTER, REMOTE
+from omnigraph_core.spark.told import summary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -35,10 +34,8 @@ if TYPE_CHECKING:
 
 _HINT: Final = "pip install 'omnigraph[spark]'"
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
-_ATTEMPTS: Final = 3
-"""Of a task on this machine; Spark by itself would try it once."""
-
-_ENVIRONMENT: Final = "spark.executorEnv."
+_CONNECT_SECONDS: Final = 30.0
+"""How long a Connect server may take to accept a connection; Spark would try for many minutes."""
 
 
 def open_session(
@@ -57,16 +54,18 @@ def open_session(
     """
     if master is not None and remote is not None:
         raise ConfigError("a Spark session has a master or a remote server, not both")
-    _require_spark()
+    _require("pyspark", "pandas")
     active = _active()
     if active is not None:
-        return _adopted(active, master, remote, conf)
+        _check_place(active, master, remote)
+        _set(active, conf, "a Spark session is active in this process with other settings")
+        return active
     if master is None and remote is None:
         remote = REMOTE.read()
     given = {**CONF.read(), **conf}
     if remote is not None:
         return _connected(remote, given)
-    return _started(master or MASTER.read() or _local_master(), given)
+    return _started(master or MASTER.read() or defaults.local_master(), given)
 
 
 def is_connect(session: SparkSession) -> bool:
@@ -74,12 +73,12 @@ def is_connect(session: SparkSession) -> bool:
     return type(session).__module__.startswith("pyspark.sql.connect")
 
 
-def _require_spark() -> None:
-    for name in ("pyspark", "pandas"):
+def _require(*names: str) -> None:
+    for name in names:
         try:
             importlib.import_module(name)
         except ModuleNotFoundError as problem:
-            raise ConfigError(f"Spark needs the package `{name}`", hint=_HINT) from problem
+            raise ConfigError(f"Spark needs the package `{problem.name}`", hint=_HINT) from problem
 
 
 def _active() -> SparkSession | None:
@@ -92,105 +91,95 @@ def _active() -> SparkSession | None:
         return None
 
 
-def _adopted(
-    session: SparkSession, master: str | None, remote: str | None, conf: Mapping[str, str]
-) -> SparkSession:
-    where = "a Spark Connect server" if is_connect(session) else session.conf.get("spark.master")
-    if remote is not None and not is_connect(session):
-        raise _elsewhere(where, remote)
-    if master is not None and master != where:
-        raise _elsewhere(where, master)
-    differing = {
-        name: value for name, value in conf.items() if session.conf.get(name, None) != value
-    }
+def _check_place(session: SparkSession, master: str | None, remote: str | None) -> None:
+    """Whether the active session is where the caller wants to be."""
+    wanted = master or remote
+    if wanted is None:
+        return
+    if is_connect(session):
+        found = f"sc://{_endpoint(session)}"
+        is_there = remote is not None and _channel(remote).endpoint == _endpoint(session)
+    else:
+        found = session.conf.get("spark.master") or ""
+        is_there = wanted == found
+    if not is_there:
+        raise ConfigError(
+            f"a Spark session is active in this process on {found}; {wanted} was asked for",
+            hint="a process has one Spark session: stop it first, or use it as it is",
+        )
+
+
+def _endpoint(session: SparkSession) -> str:
+    builder: Any = session.client._builder
+    return str(getattr(builder, "endpoint", builder.host))
+
+
+def _set(session: SparkSession, conf: Mapping[str, str], otherwise: str) -> None:
+    """Change the settings that differ. Some stand for the life of a session: all are named."""
+    found = {name: session.conf.get(name, None) for name in conf}
+    differing = sorted(name for name in conf if found[name] != conf[name])
     fixed = [name for name in differing if not session.conf.isModifiable(name)]
     if fixed:
-        told = "; ".join(
-            f"{name} is {session.conf.get(name, None)!r}, not {differing[name]!r}"
-            for name in sorted(fixed)
-        )
-        raise ConfigError(
-            f"a Spark session is active in this process with other settings: {told}",
-            hint="stop it first, or leave those settings out",
-        )
-    for name, value in differing.items():
-        session.conf.set(name, value)
-    return session
-
-
-def _elsewhere(active: str | None, wanted: str) -> ConfigError:
-    return ConfigError(
-        f"a Spark session is active in this process on {active}; {wanted} was asked for",
-        hint="a process has one Spark session: stop it first, or use it as it is",
-    )
+        told = "; ".join(f"{name} is {found[name]!r}, not {conf[name]!r}" for name in fixed)
+        hint = "set them where the session or its server is started, or leave them out"
+        raise ConfigError(f"{otherwise}: {told}", hint=hint)
+    for name in differing:
+        session.conf.set(name, conf[name])
 
 
 def _connected(remote: str, conf: Mapping[str, str]) -> SparkSession:
+    _require("grpc", "grpc_status", "google.protobuf", "pyspark.sql.connect.session")
+    import grpc
     from pyspark.sql import SparkSession
 
-    return SparkSession.builder.remote(remote).config(map=dict(conf)).getOrCreate()
+    channel = _channel(remote).toChannel()
+    try:
+        grpc.channel_ready_future(channel).result(timeout=_CONNECT_SECONDS)
+    except grpc.FutureTimeoutError as problem:
+        raise ConfigError(
+            f"no Spark Connect server answers at {remote}",
+            hint="start one with `sbin/start-connect-server.sh` of Spark, or name another",
+        ) from problem
+    finally:
+        channel.close()
+    session = SparkSession.builder.remote(remote).getOrCreate()
+    _set(session, {**defaults.SQL, **conf}, f"{remote} runs with other settings")
+    return session
 
 
-def _local_master() -> str:
-    return f"local[{_processors()},{_ATTEMPTS}]"
+def _channel(remote: str) -> Any:
+    from pyspark.errors import PySparkValueError
+    from pyspark.sql.connect.client import DefaultChannelBuilder
 
-
-def _processors() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    try:
+        return DefaultChannelBuilder(remote)
+    except PySparkValueError as problem:
+        raise ConfigError(
+            f"{remote!r} is no Spark Connect server", hint="as sc://host:15002"
+        ) from problem
 
 
 def _started(master: str, given: Mapping[str, str]) -> SparkSession:
+    """A session whose driver is a Java process beside this one."""
+    from py4j.protocol import Py4JError
     from pyspark import SparkConf, SparkContext
+    from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
-    from omnigraph_core.spark.java import java_home
-
-    conf: dict[str, Any] = {"spark.master": master, **_defaults(master), **given}
-    settings.put({"JAVA_HOME": str(java_home()), **_python(master, conf)})
-    with _own_interrupts(), warnings.catch_warnings():
-        # Raised by any fork; the child becomes Java at once.
-        warnings.filterwarnings("ignore", message="lance is not fork-safe")
-        # Spark's process is started without the variables of executors: its command line is no
-        # place for secrets.
-        visible = {name: value for name, value in conf.items() if not name.startswith(_ENVIRONMENT)}
-        SparkContext._ensure_initialized(conf=SparkConf().setAll(list(visible.items())))
-        return SparkSession.builder.config(map=conf).getOrCreate()
-
-
-def _defaults(master: str) -> dict[str, str]:
-    shared = {
-        "spark.app.name": "omnigraph",
-        "spark.log.level": "ERROR",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.adaptive.enabled": "true",
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "32768",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.python.filterPushdown.enabled": "true",
-        **{f"{_ENVIRONMENT}{name}": value for name, value in _for_executors().items()},
-    }
-    if not master.startswith("local"):
-        return shared
-    return shared | {
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.sql.shuffle.partitions": str(3 * _processors()),
-        # For jobs of seconds: less time to start, and less for the work of many minutes.
-        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
-    }
-
-
-def _for_executors() -> dict[str, str]:
-    """Lance would take every processor for each of the tasks that run side by side."""
-    lance = {"LANCE_CPU_THREADS": "2", "LANCE_IO_THREADS": "16", "LANCE_LOG": "error"}
-    return lance | for_executors()
-
-
-def _python(master: str, conf: Mapping[str, str]) -> dict[str, str]:
-    """On this machine, executors are this Python with its packages and not one of the PATH."""
-    if master.startswith("local") and "spark.pyspark.python" not in conf:
-        return {"PYSPARK_PYTHON": sys.executable}
-    return {}
+    conf: dict[str, Any] = {"spark.master": master, **defaults.classic(master), **given}
+    # Its command line can be read by all users of the machine: no place for secrets.
+    shown = [(name, text) for name, text in conf.items() if not name.startswith(defaults.VARIABLE)]
+    before = settings.put(defaults.launch_variables(master, conf))
+    try:
+        with _own_interrupts(), warnings.catch_warnings():
+            # Said at any fork, but this one becomes Java at once.
+            warnings.filterwarnings("ignore", message="lance is not fork-safe")
+            SparkContext._ensure_initialized(conf=SparkConf().setAll(shown))
+            return SparkSession.builder.config(map=conf).getOrCreate()
+    except (PySparkException, Py4JError) as problem:
+        raise ConfigError(f"Spark does not start on {master}: {summary(problem)}") from problem
+    finally:
+        settings.put(before)
 
 
 @contextlib.contextmanager
@@ -204,21 +193,3 @@ def _own_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, handler)
-
-
-def ship_package(session: SparkSession) -> None:
-    """Send our own package to the executors of a session that do not have it.
-
-    Packages with compiled parts cannot be sent: they belong in the image of the executors.
-    """
-    root = Path(__file__).parent.parent
-    with tempfile.TemporaryDirectory() as directory:
-        archive = Path(directory) / "omnigraph_core.zip"
-        with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as package:
-            for path in sorted(root.rglob("*")):
-                if path.is_file() and path.suffix != ".pyc":
-                    package.write(path, path.relative_to(root.parent))
-        session.addArtifact(str(archive), pyfile=True)
-
-
-__all__ = ["is_connect", "open_session", "ship_package"]

@@ -1,0 +1,90 @@
+"""What a session of ours is started with, unless the caller or the environment says otherwise."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from omnigraph_core import settings
+from omnigraph_core.spark.java import java_home
+from omnigraph_core.spark.settings import for_executors
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SQL: Final[Mapping[str, str]] = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "32768",
+    "spark.sql.python.filterPushdown.enabled": "true",
+}
+"""For every session, also one of a server."""
+
+VARIABLE: Final = "spark.executorEnv."
+"""What the name of a setting starts with that is a variable of executors."""
+
+_ATTEMPTS: Final = 3
+"""Of a task on this machine; Spark by itself would try it once."""
+
+_LANCE: Final = {"LANCE_CPU_THREADS": "2", "LANCE_IO_THREADS": "16", "LANCE_LOG": "error"}
+"""Lance takes every processor of a machine, where many tasks run side by side."""
+
+_LOGGING: Final = Path(__file__).parent / "log4j2.properties"
+_JAVA_OPTIONS: Final = (
+    f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Dlog4j2.configurationFile={_LOGGING}"
+)
+"""For jobs of seconds: half the processor time to start, and up to twice that of work for many
+minutes. What Spark says below the level of an error is left out from the first line on."""
+
+
+def local_master() -> str:
+    """This machine, with every processor that this process may use."""
+    return f"local[{_processors()},{_ATTEMPTS}]"
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def classic(master: str) -> dict[str, str]:
+    """The settings of a session with that master."""
+    variables = _LANCE | for_executors()
+    shared = {
+        **SQL,
+        "spark.app.name": "omnigraph",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        **{f"{VARIABLE}{name}": value for name, value in variables.items()},
+    }
+    if not _is_local(master):
+        return shared | {"spark.log.level": "ERROR"}
+    return shared | {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraJavaOptions": _JAVA_OPTIONS,
+        "spark.sql.shuffle.partitions": str(3 * _processors()),
+        "spark.python.daemon.module": "omnigraph_core.spark.daemon",
+    }
+
+
+def launch_variables(master: str, conf: Mapping[str, str]) -> dict[str, str | None]:
+    """Variables to start Spark's process with; None for one that would mislead it."""
+    variables: dict[str, str | None] = {
+        "JAVA_HOME": str(java_home()),
+        # Left by a Connect session of this process: the next one would be such a one as well.
+        "SPARK_CONNECT_MODE_ENABLED": None,
+        "SPARK_REMOTE": None,
+    }
+    python = conf.get("spark.pyspark.python") or settings.text("PYSPARK_PYTHON")
+    if _is_local(master):
+        variables["SPARK_LOCAL_IP"] = "127.0.0.1"
+        python = python or sys.executable  # the one with our packages, not that of the PATH
+    if python is not None:
+        variables["PYSPARK_PYTHON"] = python
+    return variables
+
+
+def _is_local(master: str) -> bool:
+    return master == "local" or master.startswith("local[")
