@@ -17,7 +17,7 @@ from omnigraph_core.write.endpoints import check_endpoints, check_orphans
 from omnigraph_core.write.unique import check_keys, check_unique
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from omnigraph_core.schema.catalog import Catalog
     from omnigraph_core.violations import Violations
@@ -34,13 +34,13 @@ def check_delta(
     places: Places,
     violations: Violations,
     *,
-    checks_orphans: bool = True,
+    report_orphans: Callable[[], None] | None = None,
 ) -> Mapping[str, pa.BooleanArray]:
     """Report what the tables would break after the write.
 
     Args:
-        checks_orphans: look for committed edges that lose a node; that takes all rows of a write,
-            the other rules only those that share a value.
+        report_orphans: reports committed edges that lose a node, if these are known: finding them
+            takes all rows of a write, the other rules only those that share a value.
 
     Returns:
         By table key, True for every row that takes part in a problem; only tables that have any.
@@ -65,8 +65,10 @@ def check_delta(
     check_endpoints(parts, catalog, view)
     for part in edges:
         check_unique(part, view)
-    if checks_orphans:
+    if report_orphans is None:
         check_orphans(parts, catalog, view, violations)
+    else:
+        report_orphans()
     for edge in catalog.edges.values():
         if edge.table_key in parts:
             sources = parts.get(catalog.nodes[edge.source].table_key)

@@ -25,6 +25,10 @@ class CommittedView:
         self._open_table = open_table
         self._read: set[str] = set()
 
+    def open(self, table_key: str) -> Table:
+        """A table of the snapshot, which counts as looked at."""
+        return self._table(table_key)
+
     @property
     def read(self) -> frozenset[str]:
         """The keys of the tables looked at so far."""

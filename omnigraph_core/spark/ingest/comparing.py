@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from omnigraph_core.spark.ingest.inspect import PART, Bucket, inspect_bucket
 from omnigraph_core.spark.ingest.keys import PLACE
@@ -15,17 +15,18 @@ from omnigraph_core.spark.ingest.suspects import Suspicion
 from omnigraph_core.write.load_model import LoadMode
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     import pyarrow as pa
 
     from omnigraph_core.manifest.snapshot import Snapshot
     from omnigraph_core.spark.ingest.inspect import Inspected
     from omnigraph_core.spark.ingest.model import Job, Keys, PartRead
-    from omnigraph_core.spark.ingest.orphans import Orphans
     from omnigraph_core.spark.ingest.removed import Places
     from omnigraph_core.spark.runner import Runner
     from omnigraph_core.violations import Violations
+
+T = TypeVar("T")
 
 _MANY_TIMES: Final = 20
 """Committed rows for each row of the input, from which they are looked up one by one."""
@@ -45,11 +46,7 @@ class Comparison:
 
     @property
     def is_suspicious(self) -> bool:
-        return any(found.suspects or found.lost_sources for found in self.inspected)
-
-    @property
-    def orphans(self) -> tuple[Orphans, ...]:
-        return tuple(orphans for found in self.inspected for orphans in found.orphans)
+        return any(f.suspects or f.lost_sources or f.orphans for f in self.inspected)
 
     def removed(self, table_key: str) -> list[Places]:
         """Committed rows that the input replaces."""
@@ -81,11 +78,12 @@ class Comparison:
             suspects,
             _joined(found.replaced for found in self.inspected),
             _joined({k: [v] for k, v in f.lost_sources.items()} for f in self.inspected),
+            tuple(orphans for found in self.inspected for orphans in found.orphans),
         )
 
 
-def _joined(parts):  # type: ignore[no-untyped-def]
-    whole = defaultdict(list)
+def _joined(parts: Iterable[Mapping[str, list[T]]]) -> dict[str, list[T]]:
+    whole: dict[str, list[T]] = defaultdict(list)
     for part in parts:
         for key, values in part.items():
             whole[key] += values

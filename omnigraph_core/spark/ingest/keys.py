@@ -106,7 +106,7 @@ def keys_of_table(
         if end_name(table_key, side) in wanted:
             ends = {"id": rows.column(side), OWN: rows.column("id"), ADDRESS: rows.column(ADDRESS)}
             found[end_name(table_key, side)] = _by_id(pa.table(ends), count)
-    tuples = _unique(table_key, type, rows, {OWN: rows.column("id")}, count)
+    tuples = dict(_unique(table_key, type, rows, {OWN: rows.column("id")}, count))
     return found | {name: value for name, value in tuples.items() if name in wanted}
 
 

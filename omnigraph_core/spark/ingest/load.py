@@ -19,7 +19,6 @@ from omnigraph_core.ids import new_ulid
 from omnigraph_core.manifest.requirements import requirements_of
 from omnigraph_core.spark.ingest.comparing import Comparison, compare_with_committed
 from omnigraph_core.spark.ingest.model import Job
-from omnigraph_core.spark.ingest.orphans import report_all
 from omnigraph_core.spark.ingest.parts import size_of, split, within_reach
 from omnigraph_core.spark.ingest.read_part import read_part
 from omnigraph_core.spark.ingest.staging import stage_table
@@ -208,19 +207,12 @@ class _Loader:
     def _settled(
         self, job: Job, comparison: Comparison, view: CommittedView, found: Violations
     ) -> Mapping[str, pa.Table]:
-        bad: Mapping[str, pa.Table] = {}
-        if comparison.is_suspicious:
-            bad = check_suspects(
-                job,
-                self._input(),
-                comparison.suspicion(found),
-                view,
-                self._places,
-                found,
-                self._runner,
-            )
-        report_all(job, comparison.orphans, found)
-        return bad
+        if not comparison.is_suspicious:
+            return {}
+        suspicion = comparison.suspicion(found)
+        return check_suspects(
+            job, self._input(), suspicion, view, self._places, found, self._runner
+        )
 
     def _leave_out(self, bad: Mapping[str, pa.Table]) -> None:
         for key, rows in bad.items():

@@ -20,12 +20,14 @@ from omnigraph_core.schema.catalog import EdgeType
 from omnigraph_core.spark.ingest.find import find_rows_of_input, searches
 from omnigraph_core.spark.ingest.inspect import PART
 from omnigraph_core.spark.ingest.keys import PLACE, ROW, end_name, id_name, needs_sources
+from omnigraph_core.spark.ingest.orphans import Orphans, report_all
 from omnigraph_core.spark.ingest.read_part import read_keys
 from omnigraph_core.spark.ingest.read_table import graph_type
 from omnigraph_core.write.batches import FRESH, LINE, SOURCE
 from omnigraph_core.write.collect import NUMBER, no_keys
 from omnigraph_core.write.integrity import TableDelta, check_delta
 from omnigraph_core.write.load_model import LoadMode
+from omnigraph_core.write.view import CommittedView
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -34,7 +36,6 @@ if TYPE_CHECKING:
     from omnigraph_core.spark.runner import Runner
     from omnigraph_core.violations import Violations
     from omnigraph_core.write.batches import GraphType, Places
-    from omnigraph_core.write.view import CommittedView
 
 _NO_IDS: Final = pa.array([], pa.utf8())
 
@@ -59,6 +60,7 @@ class Suspicion:
     replaced: Mapping[str, Sequence[pa.Table]]
     """Rows that do not count: later ones replace them."""
     lost_sources: Mapping[str, Sequence[pa.Array]]
+    orphans: Sequence[Orphans]
 
 
 @dataclass(slots=True)
@@ -129,8 +131,14 @@ class _Check:
         self._add_edges_of_sources()
         self._add_ends()
         deltas = {key: self._delta(key) for key in self._suspicion.loaded}
+        view = _SuspectedView(self._view, self._suspicion.lost_sources)
         bad = check_delta(
-            deltas, self._job.catalog, self._view, places, violations, checks_orphans=False
+            deltas,
+            self._job.catalog,
+            view,
+            places,
+            violations,
+            report_orphans=lambda: report_all(self._job, self._suspicion.orphans, violations),
         )
         return {key: _refs(deltas[key].rows.filter(mask)) for key, mask in bad.items()}
 
@@ -156,8 +164,9 @@ class _Check:
         count = rows.num_rows
         lines = pc.add(rows.column(LINE), self._input.first_lines[part.number])
         sources = pa.array(np.full(count, part.source_index, np.int32))
-        rows = rows.set_column(rows.schema.get_field_index(LINE), LINE, lines)
-        rows = rows.set_column(rows.schema.get_field_index(SOURCE), SOURCE, sources)
+        for name, column in ((LINE, lines), (SOURCE, sources)):
+            place = rows.schema.get_field_index(name)
+            rows = rows.set_column(place, rows.schema.field(place), column)
         return rows.append_column(PART, pa.array(np.full(count, part.number, np.int32)))
 
     def _add_edges_of_sources(self) -> None:
@@ -225,6 +234,21 @@ class _Check:
 
     def _type(self, key: str) -> GraphType:
         return graph_type(self._job, key)
+
+
+class _SuspectedView(CommittedView):
+    """Committed rows beside suspected ones: of sources that had edges, those that have none now."""
+
+    def __init__(
+        self, whole: CommittedView, lost_sources: Mapping[str, Sequence[pa.Array]]
+    ) -> None:
+        super().__init__(whole.open)
+        self._lost_sources = lost_sources
+
+    def scan(self, table_key: str, columns: Sequence[str]) -> pa.Table:
+        assert tuple(columns) == ("src",)  # all that is asked for without values to look up
+        lost = pa.chunked_array(list(self._lost_sources.get(table_key, ())), pa.utf8())
+        return pa.table({"src": lost})
 
 
 def _none(type: GraphType) -> pa.Table:
