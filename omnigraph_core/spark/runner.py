@@ -103,14 +103,15 @@ class SparkRunner:
             worker = batch_worker(work, variables)
             return _task_frame(self.session, tasks).mapInArrow(worker, OUTCOMES)
 
-        variables = self._variables()
+        variables = self.variables()
         rows = collect(self.session, planned, name=name, count=len(tasks), on_done=on_done)
         outcomes = {row["task"]: row["outcome"] for row in rows}
         if len(rows) != len(tasks) or outcomes.keys() != set(range(len(tasks))):
             raise InvariantBroken(f"`{name}` has one result for each task")
         return values([unpack(bytes(outcomes[at])) for at in range(len(tasks))], name=name)
 
-    def _variables(self) -> Mapping[str, str]:
+    def variables(self) -> Mapping[str, str]:
+        """What tasks see of the environment of whoever asks for them."""
         from omnigraph_core.spark.session import is_connect
 
         if self._environment is not None:
