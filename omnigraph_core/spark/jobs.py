@@ -11,7 +11,7 @@ import contextlib
 import re
 import threading
 import uuid
-from typing import TYPE_CHECKING, Final, Protocol, cast
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar, cast
 
 from omnigraph_core import interruption
 from omnigraph_core.errors import JobFailed, OmnigraphError
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, Row, SparkSession
     from pyspark.sql.connect.shell.progress import ProgressHandler, StageInfo
+
+T = TypeVar("T")
 
 _WAIT_SECONDS: Final = 0.05
 """Between two questions of whoever waits whether it is to stop."""
@@ -49,8 +51,7 @@ def collect(
     Raises:
         JobFailed: Spark could not run the job to its end.
     """
-    make = _ConnectJob if is_connect(session) else _ClassicJob
-    job: _Job = make(session, f"omnigraph-{uuid.uuid4().hex}", name, count)
+    job = _job(session, name, count)
     done = 0
     running = _Running(job, lambda: planned().collect())
     try:
@@ -62,13 +63,33 @@ def collect(
                     on_done(done)
     finally:
         running.stop()
-    rows = _rows(running.result(), name)
+    rows = _returned(running.result(), name)
     if on_done is not None:
         on_done(count)
     return rows
 
 
-def _rows(done: Future[list[Row]], name: str) -> list[Row]:
+def run(session: SparkSession, work: Callable[[], T], *, name: str) -> T:
+    """What calls of Spark return; the jobs they start are stopped with whoever waits for them.
+
+    Raises:
+        JobFailed: Spark could not run them to their end.
+    """
+    running = _Running(_job(session, name, 0), work)
+    try:
+        while not running.ended.wait(_WAIT_SECONDS):
+            interruption.pause()
+    finally:
+        running.stop()
+    return _returned(running.result(), name)
+
+
+def _job(session: SparkSession, name: str, count: int) -> _Job:
+    make = _ConnectJob if is_connect(session) else _ClassicJob
+    return make(session, f"omnigraph-{uuid.uuid4().hex}", name, count)
+
+
+def _returned(done: Future[T], name: str) -> T:
     problem = done.exception()
     if problem is None:
         return done.result()
@@ -91,18 +112,18 @@ class _Job(Protocol):
     def cancel(self) -> None: ...
 
 
-class _Running:
+class _Running(Generic[T]):
     """A job in its thread."""
 
-    def __init__(self, job: _Job, work: Callable[[], list[Row]]) -> None:
+    def __init__(self, job: _Job, work: Callable[[], T]) -> None:
         self.ended = threading.Event()
         self._job = job
         self._work = work
-        self._outcome: Future[list[Row]] | None = None
+        self._outcome: Future[T] | None = None
         job.thread(self._run).start()
 
     def _run(self) -> None:
-        def marked() -> list[Row]:
+        def marked() -> T:
             self._job.mark()
             return self._work()
 
@@ -111,7 +132,7 @@ class _Running:
         finally:
             self.ended.set()
 
-    def result(self) -> Future[list[Row]]:
+    def result(self) -> Future[T]:
         assert self._outcome is not None
         return self._outcome
 
