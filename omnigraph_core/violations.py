@@ -121,7 +121,8 @@ class Violations:
 
     @property
     def counts(self) -> Mapping[Rule, int]:
-        return dict(self._counts)
+        """By rule, in the order of the rules: the same however they were found."""
+        return {rule: self._counts[rule] for rule in Rule if self._counts[rule]}
 
     @property
     def listed(self) -> tuple[Violation, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 import typer
 
@@ -11,12 +11,20 @@ import typer
 Mode: TypeAlias = Literal["overwrite", "append", "merge"]
 Format: TypeAlias = Literal["jsonl", "csv", "parquet", "arrow"]
 Embed: TypeAlias = Literal["now", "defer", "off"]
+Engine: TypeAlias = Literal["auto", "local", "spark"]
 
 MAIN = "main"
+
+MOST: Final = 2**53 - 1
+"""The highest number an option takes: every program that reads JSON has it exactly."""
 
 BranchOption = Annotated[
     str | None,
     typer.Option("--branch", metavar="NAME", help="Branch to write to.  [default: main]"),
+]
+EngineOption = Annotated[
+    Engine,
+    typer.Option("--engine", help="Who does the work: this process, Spark, or as its size asks."),
 ]
 EmbedOption = Annotated[
     Embed | None,

@@ -63,3 +63,15 @@ def refuse_actor(actor: str | None) -> None:
             f"`actor` is {actor!r}, but the token says who acts on a graph behind a server",
             hint="leave it out, and connect with the token of that actor",
         )
+
+
+def refuse_engine(engine: str) -> None:
+    """
+    Raises:
+        ConfigError: an engine is asked for, which is for the server to choose.
+    """
+    if engine != "auto":
+        raise ConfigError(
+            f"the engine `{engine}` was asked for, but the server chooses it",
+            hint="leave it out, or open the graph where it is kept",
+        )

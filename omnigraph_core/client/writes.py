@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from omnigraph_core.client.branches import Branches
 from omnigraph_core.client.decode.reading import understood
 from omnigraph_core.client.jobs import Jobs
-from omnigraph_core.client.places import place_of, refuse_actor
+from omnigraph_core.client.places import place_of, refuse_actor, refuse_engine
 from omnigraph_core.client.requests import NDJSON, ask, get, upload, write
 from omnigraph_core.client.streams import Lines
 from omnigraph_core.manifest.image import MAIN
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 _MERGE = "merge"
 _NOW = "now"
+_AUTO = "auto"
 """What a graph at hand has for a default; a test compares them."""
 
 
@@ -57,6 +58,7 @@ class Writes(Branches, Jobs):
         progress: Listener | None = None,
         if_commit: str | None = None,
         idempotency_key: str | None = None,
+        engine: str = _AUTO,
         actor: str | None = None,
     ) -> LoadResult:
         """Load records into a branch with one commit; see `Omnigraph.load`.
@@ -79,6 +81,7 @@ class Writes(Branches, Jobs):
             progress=progress,
             if_commit=if_commit,
             idempotency_key=idempotency_key,
+            engine=engine,
             actor=actor,
         )
         return understood(lambda found: decode_load(found, self.get_commit), document)
@@ -233,6 +236,7 @@ class Writes(Branches, Jobs):
         from omnigraph_core.write.sources import open_sources
 
         refuse_actor(options.get("actor"))
+        refuse_engine(options.get("engine", _AUTO))
         chosen = load_options(branch, **options)
         planned = plan_upload(open_sources(data, format=format, type_name=type))
         wanted = options.get("rejects")

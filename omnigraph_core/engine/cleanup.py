@@ -288,7 +288,11 @@ def _remove_leftovers(context: GraphContext, policy: Retention, *, now: float) -
     drop_run_branches(context, older_than=microseconds - round(policy.grace * 1_000_000))
     remove_scratch(
         store,
-        [item for item in list_scratch(store) if item.last_modified.timestamp() < now - policy.grace],
+        [
+            item
+            for item in list_scratch(store)
+            if item.last_modified.timestamp() < now - policy.grace
+        ],
     )
     for prefix in ("nodes", "edges", BRANCH_MANIFESTS, SCRATCH):
         prune_directories(store, prefix, older_than=now - policy.grace)

@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING
 from omnigraph_core.engine.branching import create_branch
 from omnigraph_core.errors import AlreadyExists, BranchNotFound
 from omnigraph_core.history.snapshots import ReadTarget
-from omnigraph_core.write.load import load
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from omnigraph_core.embedding.embedder import Embedder
     from omnigraph_core.history.context import GraphContext
     from omnigraph_core.write.load_model import LoadOptions, LoadResult
-    from omnigraph_core.write.sources import Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +40,9 @@ class IngestResult:
 
 def ingest(
     context: GraphContext,
-    sources: Sequence[Source],
     base: str,
     options: LoadOptions,
-    embedder: Embedder,
+    load: Callable[[LoadOptions], LoadResult],
     *,
     may_fork: Callable[[], None],
 ) -> IngestResult:
@@ -55,6 +51,7 @@ def ingest(
     A branch made here stays even if the load is refused. A dry run makes none.
 
     Args:
+        load: loads what is to be loaded.
         may_fork: raises if the branch is missing and must not be made.
 
     Raises:
@@ -65,12 +62,12 @@ def ingest(
     if options.is_dry_run and not _exists(context, branch):
         may_fork()
         on_base = replace(options, write=replace(options.write, branch=base))
-        checked = replace(load(context, sources, on_base, embedder), branch=branch)
+        checked = replace(load(on_base), branch=branch)
         return IngestResult(branch, base, branch_created=False, loaded=checked, actor_id=actor)
     created = not options.is_dry_run and _ensure_branch(
         context, branch, base, may_fork=may_fork, actor=actor
     )
-    loaded = load(context, sources, options, embedder)
+    loaded = load(options)
     return IngestResult(branch, base, branch_created=created, loaded=loaded, actor_id=actor)
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from omnigraph_core.engine import exports
+from omnigraph_core.engine.beyond import AUTO, LOCAL
 from omnigraph_core.engine.ingest import ingest
+from omnigraph_core.engine.loading import load_with
 from omnigraph_core.errors import ConfigError, ParameterError
 from omnigraph_core.exec.catalogs import accepted_catalog
 from omnigraph_core.history.snapshots import ReadTarget
@@ -18,7 +21,6 @@ from omnigraph_core.write import backfill
 from omnigraph_core.write.blobs import find_blob
 from omnigraph_core.write.commit import WriteOptions
 from omnigraph_core.write.embed import EmbedMode
-from omnigraph_core.write.load import load
 from omnigraph_core.write.load_model import LoadMode, LoadOptions
 from omnigraph_core.write.mutate import run_mutation
 from omnigraph_core.write.sources import open_sources
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
     from omnigraph_core.write.load_model import LoadResult
     from omnigraph_core.write.mutate import MutationResult
     from omnigraph_core.write.progress import Listener
-    from omnigraph_core.write.sources import Given
+    from omnigraph_core.write.sources import Given, Source
 
 
 class LoadKeywords(TypedDict, total=False):
@@ -53,6 +55,7 @@ class LoadKeywords(TypedDict, total=False):
     progress: Listener | None
     if_commit: str | None
     idempotency_key: str | None
+    engine: str
     actor: str | None
 
 
@@ -79,18 +82,21 @@ class Writes:
         progress: Listener | None = None,
         if_commit: str | None = None,
         idempotency_key: str | None = None,
+        engine: str = AUTO,
         actor: str | None = None,
     ) -> LoadResult:
         """Load records into a branch with one commit.
 
         Args:
-            data: a path, bytes of JSONL, an open file, an Arrow table, or several of these.
+            data: a path, an address on S3, bytes of JSONL, an open file, an Arrow table, or several
+                of these.
             format: `jsonl`, `csv`, `parquet` or `arrow`; by default what the name of the file says.
             type: the type of the rows of a table, `Person` or `edge:Knows`.
             rejects: a file to write the records to that break a rule.
             skip_bad: load the good records even so.
             if_commit: refuse unless this commit is the head of the branch.
             idempotency_key: a repeat under the same key loads nothing and returns the same result.
+            engine: `local`, `spark`, or by default whichever suits the size of the data.
 
         Raises:
             DataError: records are malformed or break a rule; carries all of them.
@@ -112,7 +118,7 @@ class Writes:
             idempotency_key=idempotency_key,
             actor=actor,
         )
-        return load(self._context, sources, options, self._embedder)
+        return load_with(engine, self._context, sources, options, self._embedder)
 
     def ingest(
         self,
@@ -139,7 +145,14 @@ class Writes:
 
         sources = open_sources(data, format=format, type_name=type)
         chosen = load_options(branch, **options)
-        return ingest(self._context, sources, source, chosen, self._embedder, may_fork=may_fork)
+        engine = options.get("engine", AUTO)
+        return ingest(
+            self._context,
+            source,
+            chosen,
+            lambda given: load_with(engine, self._context, sources, given, self._embedder),
+            may_fork=may_fork,
+        )
 
     def mutate(
         self,
@@ -283,6 +296,14 @@ class Writes:
         """The snapshot, if the action is allowed there."""
         chosen = ReadTarget(branch=target) if isinstance(target, str) else target
         return self._rights.demand_at(self._context, action, chosen).snapshot
+
+
+def load_sources(graph: Writes, sources: Sequence[Source], options: LoadOptions) -> LoadResult:
+    """As `Omnigraph.load`, of sources that are open already."""
+    write = options.write
+    actor = graph._rights.demand(Action.CHANGE, branch=write.branch, actor=write.actor)
+    acting = replace(options, write=replace(write, actor=actor))
+    return load_with(LOCAL, graph._context, sources, acting, graph._embedder)
 
 
 def load_options(branch: str, **given: Unpack[LoadKeywords]) -> LoadOptions:

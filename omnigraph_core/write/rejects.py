@@ -49,13 +49,15 @@ def write_rejects(
 
 
 def check_rejects(path: Path | None, sources: Sequence[Source]) -> None:
-    """Refuse to write the reject file over an input.
+    """Refuse to write the reject file over an input or a directory.
 
     Raises:
-        ConfigError: they are the same file.
+        ConfigError: they are the same file, or it is a directory.
     """
     if path is None or not path.exists():
         return
+    if path.is_dir():
+        raise ConfigError(f"cannot write the reject file {path}: Is a directory")
     for source in sources:
         if isinstance(source.data, Path) and source.data.samefile(path):
             raise ConfigError(f"the reject file {path} is an input", hint="choose another name")

@@ -84,6 +84,13 @@ class Source:
     digest: bytes | None = None
     """What tells the content from others, if that is known better than its bytes tell it."""
 
+    @property
+    def size(self) -> int:
+        """The bytes of a file as it is kept; 0 for anything else."""
+        if isinstance(self.data, ObjectFile):
+            return self.data.size
+        return self.data.stat().st_size if isinstance(self.data, Path) else 0
+
     def open(self) -> IO[bytes]:
         """Its bytes from the start, decompressed. Closing leaves a given stream open.
 

@@ -13,6 +13,7 @@ from omnigraph_core.cli.options import (
     MAIN,
     BranchOption,
     EmbedOption,
+    EngineOption,
     Format,
     IfCommitOption,
     JsonOption,
@@ -80,6 +81,7 @@ def load(
     no_embed: NoEmbedOption = False,
     if_commit: IfCommitOption = None,
     idempotency_key: KeyOption = None,
+    engine: EngineOption = "auto",
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -96,6 +98,7 @@ def load(
         "skip_bad": skip_bad,
         "if_commit": if_commit,
         "idempotency_key": idempotency_key,
+        "engine": engine,
         "actor": graph.actor,
     }
     given = _inputs(data)
@@ -128,6 +131,7 @@ def ingest(
     no_embed: NoEmbedOption = False,
     if_commit: IfCommitOption = None,
     idempotency_key: KeyOption = None,
+    engine: EngineOption = "auto",
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -145,6 +149,7 @@ def ingest(
         "skip_bad": skip_bad,
         "if_commit": if_commit,
         "idempotency_key": idempotency_key,
+        "engine": engine,
         "actor": graph.actor,
     }
     given = _inputs(data)

@@ -19,7 +19,7 @@ from omnigraph_core.ids import new_ulid
 from omnigraph_core.manifest.requirements import requirements_of
 from omnigraph_core.spark.ingest.comparing import Comparison, compare_with_committed
 from omnigraph_core.spark.ingest.model import Job
-from omnigraph_core.spark.ingest.parts import size_of, split, within_reach
+from omnigraph_core.spark.ingest.parts import split, within_reach
 from omnigraph_core.spark.ingest.read_part import read_part
 from omnigraph_core.spark.ingest.staging import stage_table
 from omnigraph_core.spark.ingest.suspects import Input, check_suspects
@@ -95,6 +95,7 @@ class _Loader:
         self._places = named_apart(places_of(sources))
         self._reporter = Reporter(options.progress)
         self._job: Job | None = None
+        self._sources: list[Source] = []
         self._parts: list[Part] = []
         self._read: list[PartRead] = []
         self._comparison: Comparison | None = None
@@ -242,11 +243,11 @@ class _Loader:
 
     def _new_job(self, snapshot: Snapshot) -> Job:
         if not self._parts:
-            reachable = [within_reach(source, self._scratch) for source in self._given]
-            self._parts = split(reachable, self._places)
-        size = sum(size_of(part.source) for part in self._parts)
+            self._sources = [within_reach(source, self._scratch) for source in self._given]
+            self._parts = split(self._sources, self._places)
+        given = sum(source.size for source in self._sources)
         committed = sum(entry.row_count for entry in snapshot.tables.values()) * _ROW_BYTES
-        buckets = -(-max(self._bytes(), committed, size) // _BUCKET_BYTES)
+        buckets = -(-max(given, committed) // _BUCKET_BYTES)
         return Job(
             root=self._context.store.root.text,
             id=self._scratch.job,
@@ -263,9 +264,6 @@ class _Loader:
             is_dry_run=self._options.is_dry_run,
             embed_concurrency=_share_of_requests(self._runner),
         )
-
-    def _bytes(self) -> int:
-        return sum(size_of(source) for source in self._given)
 
     def _read_input(self, snapshot: Snapshot) -> None:
         job = self._planned(snapshot)
@@ -387,10 +385,7 @@ def _add_shifted(whole: Violations, part: Violations, lines: int) -> None:
 
 def _share_of_requests(runner: Runner) -> int | None:
     """How many requests for vectors a task may have under way, so that all keep the limit."""
-    parallel = getattr(runner, "parallelism", None)
-    if parallel is None:
-        return None
     try:
-        return max(1, read_config().concurrency // parallel)
+        return max(1, read_config().concurrency // runner.parallelism)
     except ConfigError:
         return None  # said when a vector is needed

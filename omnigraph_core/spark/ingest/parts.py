@@ -59,18 +59,11 @@ def within_reach(source: Source, scratch: Scratch) -> Source:
     return replace(source, data=Path(root, path), start=0)
 
 
-def size_of(source: Source) -> int:
-    """The bytes of a file."""
-    if isinstance(source.data, ObjectFile):
-        return source.data.size
-    return source.data.stat().st_size if isinstance(source.data, Path) else 0
-
-
 def _table_bytes(table: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table)
-    return sink.getvalue().to_pybytes()
+    return bytes(sink.getvalue())
 
 
 def _pieces(source: Source, part_bytes: int) -> Iterator[Source]:
@@ -78,7 +71,7 @@ def _pieces(source: Source, part_bytes: int) -> Iterator[Source]:
     if not isinstance(file, Path | ObjectFile):
         yield source
     elif source.format is Format.JSONL and _has_lines(source, file):
-        size = size_of(source)
+        size = source.size
         count = max(1, -(-size // part_bytes))
         bounds = [size * place // count for place in range(count + 1)]
         for start, stop in itertools.pairwise(bounds):

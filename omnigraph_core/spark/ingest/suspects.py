@@ -150,14 +150,14 @@ class _Check:
                 numbers = numbers - self._replaced.numbers[key][part]
                 if numbers:
                     by_part[part][key] = pa.array(sorted(numbers), pa.int64())
-        tasks = [(self._input.parts[part], wanted) for part, wanted in sorted(by_part.items())]
+        tasks = [(self._input.parts[number], keys) for number, keys in sorted(by_part.items())]
         found = self._runner.map(
             partial(_read_keys, self._job), tasks, name="read suspected records again"
         )
-        for (part, wanted), tables in zip(tasks, found, strict=True):
+        for (read, wanted), tables in zip(tasks, found, strict=True):
             for key, rows in tables.items():
-                self._keys[key].append(self._at_place(rows, part))
-                self._have.numbers[key][part.number].update(wanted[key].to_pylist())
+                self._keys[key].append(self._at_place(rows, read))
+                self._have.numbers[key][read.number].update(wanted[key].to_pylist())
 
     def _at_place(self, rows: pa.Table, part: Part) -> pa.Table:
         """The rows with places in the whole input."""

@@ -10,6 +10,7 @@ import typer
 from omnigraph_core.cli import options
 from omnigraph_core.cli.options import Embed, Format, Mode, embed_choice
 from omnigraph_core.cli.progress import ORDER
+from omnigraph_core.engine import beyond
 from omnigraph_core.manifest.image import MAIN
 from omnigraph_core.write import sources
 from omnigraph_core.write.embed import EmbedMode
@@ -18,10 +19,15 @@ from omnigraph_core.write.progress import Step
 
 
 @pytest.mark.parametrize(
-    ("spelled", "known"), [(Mode, LoadMode), (Format, sources.Format), (Embed, EmbedMode)]
+    ("spelled", "known"),
+    [(Mode, LoadMode), (Format, sources.Format), (Embed, EmbedMode)],
 )
 def test_choices(spelled: object, known: type[LoadMode]) -> None:
     assert list(get_args(spelled)) == [str(member) for member in known]
+
+
+def test_engines() -> None:
+    assert set(get_args(options.Engine)) == set(beyond.ENGINES)
 
 
 def test_steps_and_branch() -> None:

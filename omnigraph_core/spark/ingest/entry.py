@@ -1,0 +1,43 @@
+"""The way from the engine to loads on Spark: when they are worth it, and a session for them."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from omnigraph_core.spark.ingest.load import load
+from omnigraph_core.spark.runner import SparkRunner
+from omnigraph_core.spark.session import open_session
+from omnigraph_core.spark.settings import LOAD_FROM, MASTER, REMOTE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from omnigraph_core.history.context import GraphContext
+    from omnigraph_core.write.load_model import LoadOptions, LoadResult
+    from omnigraph_core.write.sources import Source
+
+
+def is_worth_it(sources: Sequence[Source]) -> bool:
+    """Whether a load is large enough for Spark.
+
+    On one machine Spark is never faster; it is used for inputs larger than its memory, for a load
+    in one process holds the keys. Other machines are used from a size on, which can be set.
+    """
+    size = sum(source.size for source in sources)
+    has_cluster = REMOTE.read() is not None or not (MASTER.read() or "local").startswith("local")
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return size >= (LOAD_FROM.read() if has_cluster else memory)
+
+
+def load_on_spark(
+    context: GraphContext, sources: Sequence[Source], options: LoadOptions
+) -> LoadResult:
+    """Load with the session of this process, which is opened if there is none.
+
+    Raises:
+        ConfigError: Spark cannot be started or reached.
+        DataError, ConflictError, EmbeddingError: as of every load.
+        JobFailed: a task failed in a way that is no fault of the input.
+    """
+    return load(context, sources, options, SparkRunner(open_session()))

@@ -1,0 +1,51 @@
+"""A load in parts does what a load in one piece does: same rows, same reports, in every mode.
+
+The parts are done one after the other in this process; that they are done by Spark in the same way
+is tested with Spark.
+"""
+
+from __future__ import annotations
+
+import random
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
+
+from omnigraph_core.engine.omnigraph import Omnigraph
+from omnigraph_core.engine.writes import load_options
+from omnigraph_core.spark.ingest import comparing, load, parts
+from omnigraph_core.spark.runner import InProcessRunner
+from omnigraph_core.write.sources import open_sources
+from tests.support.load_worlds import MODES, SCHEMA, content, outcome, records
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_STEPS = 4
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_parts_equal_the_whole(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = random.Random(seed)
+    whole = Omnigraph.init(str(tmp_path / "whole"), SCHEMA)
+    parted = Omnigraph.init(str(tmp_path / "parted"), SCHEMA)
+    seen = set()
+    for step in range(_STEPS):
+        data = tmp_path / f"data{step}.jsonl"
+        share_bad = rng.choice((0.0, 0.0, 0.02, 0.1, 0.3))
+        data.write_text("\n".join(records(rng, rng.randrange(5, 60), share_bad)))
+        options = {"mode": rng.choice(MODES), "skip_bad": rng.random() < 0.3}
+        monkeypatch.setattr(comparing, "_MANY_TIMES", rng.choice((0, 10**9)))
+        small = partial(parts.split, part_bytes=max(1, data.stat().st_size // rng.randrange(1, 6)))
+        monkeypatch.setattr(load, "split", small)
+
+        expected = outcome(partial(whole.load, str(data), **options))
+        given, chosen = open_sources(str(data)), load_options("main", **options)
+        found = outcome(partial(load.load, parted._context, given, chosen, InProcessRunner()))
+        assert found == expected
+        assert content(parted) == content(whole)
+        seen.add(expected[0])
+    assert parted.verify(is_deep=True).is_sound
+    assert not list((tmp_path / "parted" / "_scratch").glob("**/*.*"))
+    assert seen
