@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
 JSON: Final = "application/json"
-NDJSON: Final = "application/x-ndjson; charset=utf-8"
+_LINES: Final = "application/x-ndjson"
+NDJSON: Final = f"{_LINES}; charset=utf-8"
 ARROW: Final = "application/vnd.apache.arrow.stream"
 
 
@@ -80,6 +81,11 @@ def accepts(request: Request, media_type: str) -> bool:
     """Whether a client names this very form of an answer."""
     named = request.headers.get("accept", "").split(",")
     return media_type in (part.partition(";")[0].strip().lower() for part in named)
+
+
+def wants_lines(request: Request) -> bool:
+    """Whether a client wants lines: one that takes a document, too, gets that."""
+    return accepts(request, _LINES) and not accepts(request, JSON)
 
 
 def stream(

@@ -41,6 +41,8 @@ _LOG: Final = logging.getLogger("omnigraph.server")
 
 _NOT_FOUND: Final = "Not Found"
 """What the framework says of a path that it does not know."""
+_UNREAD: Final = "There was an error parsing the body"
+"""And of a body that it could not make anything of."""
 _PARAMETER: Final = re.compile(r"\{\w+\}")
 
 _BY_KIND: Final = {
@@ -141,6 +143,9 @@ def error_answer(scope: Scope, error: OmnigraphError, *, status: int | None = No
     document = {**_hidden(scope, error_document(error)), "request_id": request_id_of(scope)}
     if chosen == 400:  # a query that is not in the text of the request itself
         document["code"] = str(ErrorKind.BAD_REQUEST)
+    if chosen == 412 and isinstance(error, PreconditionFailed):
+        heads = {"expected": error.expected, "actual": error.actual}
+        document["precondition_failure"] = heads
     headers = {"WWW-Authenticate": "Bearer"} if chosen == 401 else {}
     if chosen == 503:
         headers["Retry-After"] = "1"
@@ -172,15 +177,32 @@ async def _framework(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code == 405:
         return await _other_methods(request)
-    code = ErrorKind.NOT_FOUND if error.status_code == 404 else ErrorKind.BAD_REQUEST
-    is_missing = error.status_code == 404 and error.detail == _NOT_FOUND
+    status, message = error.status_code, str(error.detail)
+    if status == 404 and message == _NOT_FOUND:
+        message = f"no such path: {request.scope['path']}"
+    elif status == 400 and message == _UNREAD:
+        status, message = _unread(request, error.__cause__)
     return failure(
-        error.status_code,
-        f"no such path: {request.scope['path']}" if is_missing else str(error.detail),
-        code=code,
+        status,
+        message,
+        code=ErrorKind.NOT_FOUND if status == 404 else ErrorKind.BAD_REQUEST,
         request_id=request_id_of(request.scope),
         headers=error.headers,
     )
+
+
+def _unread(request: Request, cause: BaseException | None) -> tuple[int, str]:
+    """Why a body is no JSON, where it is not its grammar."""
+    encoding = request.headers.get("content-encoding", "identity").strip().lower()
+    if encoding not in ("identity", ""):
+        return 415, f"the body must be plain JSON, without Content-Encoding: {encoding}"
+    if isinstance(cause, UnicodeDecodeError):
+        return 400, "the body is not JSON: it is not UTF-8 text"
+    if isinstance(cause, RecursionError):
+        return 400, "the body is not JSON that can be read: it is nested too deeply"
+    if isinstance(cause, ValueError):
+        return 400, "the body is not JSON that can be read: a number in it has too many digits"
+    return 400, "the body cannot be read"
 
 
 async def _other_methods(request: Request) -> Response:

@@ -120,9 +120,10 @@ class JobStore:
         outcome = try_read(self._outcome(job_id)) or {}
         return replace(record, **{name: outcome[name] for name in _OUTCOME if name in outcome})
 
-    def list_brief(self) -> Iterator[JobRecord]:
-        """All of them, newest first, each read when it is asked for."""
-        for name in sorted((path.stem for path in self._place.glob("*.json")), reverse=True):
+    def list_brief(self, seen: str | None = None) -> Iterator[JobRecord]:
+        """All of them, or those before one, newest first, each read when it is asked for."""
+        names = (path.stem for path in self._place.glob("*.json"))
+        for name in sorted((name for name in names if seen is None or name < seen), reverse=True):
             record = self._read_brief(name)
             if record is not None:
                 yield record

@@ -280,11 +280,15 @@ class Jobs:
         return self._settled(graph, store, record)
 
     def list(
-        self, graph: Served, is_wanted: Callable[[JobRecord], bool], limit: int
+        self,
+        graph: Served,
+        is_wanted: Callable[[JobRecord], bool],
+        limit: int,
+        seen: str | None = None,
     ) -> tuple[JobRecord, ...]:
-        """The newest of the last day in brief."""
+        """The newest of the last day in brief, or those before one that was seen."""
         store = self._store(graph)
-        found = (self._settled(graph, store, record) for record in store.list_brief())
+        found = (self._settled(graph, store, record) for record in store.list_brief(seen))
         wanted = (record.in_brief() for record in found if is_wanted(record))
         return tuple(itertools.islice(wanted, limit))
 

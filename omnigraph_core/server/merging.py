@@ -8,7 +8,7 @@ from omnigraph_core.errors import ConfigError
 
 if TYPE_CHECKING:
     from omnigraph_core.merge.model import MergeResult
-    from omnigraph_core.server.wire import MergeChoice, Merging
+    from omnigraph_core.server.wire_history import MergeChoice, Merging
 
 
 def merge_options(body: Merging | None) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from bisect import bisect_right
 from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 from fastapi import Query
@@ -32,10 +33,34 @@ def page(
     Raises:
         ConfigError: the token is none of this list.
     """
-    rest = items if token is None else items[_place(items, name_of, token) + 1 :]
-    if limit is None or len(rest) <= limit:
-        return rest, None
-    shown = rest[:limit]
+    if token is None:
+        return first_page(items, name_of, limit)
+    seen = last_seen(token)
+    for place, item in enumerate(items):
+        if name_of(item) == seen:
+            return first_page(items[place + 1 :], name_of, limit)
+    raise _refused()
+
+
+def page_by_name(
+    items: Sequence[T], name_of: Callable[[T], str], limit: int | None, token: str | None
+) -> tuple[Sequence[T], str | None]:
+    """The same of a list in the order of its names: it goes on even if the last item seen is gone.
+
+    Raises:
+        ConfigError: it is no token.
+    """
+    start = 0 if token is None else bisect_right(items, last_seen(token), key=name_of)
+    return first_page(items[start:], name_of, limit)
+
+
+def first_page(
+    items: Sequence[T], name_of: Callable[[T], str], limit: int | None
+) -> tuple[Sequence[T], str | None]:
+    """As many as are wanted, and the token for the rest."""
+    if limit is None or len(items) <= limit:
+        return items, None
+    shown = items[:limit]
     return shown, base64.urlsafe_b64encode(name_of(shown[-1]).encode()).decode()
 
 
@@ -44,15 +69,19 @@ def told(token: str | None) -> dict[str, object]:
     return {} if token is None else {"next_page_token": token}
 
 
-def _place(items: Sequence[T], name_of: Callable[[T], str], token: str) -> int:
+def last_seen(token: str) -> str:
+    """The name of the last item of the page before.
+
+    Raises:
+        ConfigError: it is no token.
+    """
     try:
-        name = base64.urlsafe_b64decode(token.encode()).decode()
+        name = base64.b64decode(token.encode(), altchars=b"-_", validate=True).decode()
     except (binascii.Error, ValueError) as problem:
         raise _refused() from problem
-    for place, item in enumerate(items):
-        if name_of(item) == name:
-            return place
-    raise _refused()
+    if not name:
+        raise _refused()
+    return name
 
 
 def _refused() -> ConfigError:

@@ -25,6 +25,7 @@ from omnigraph_core.server.answers import (
     compact,
     disconnected,
     stream,
+    wants_lines,
 )
 from omnigraph_core.server.few_rows import try_few_rows
 from omnigraph_core.server.threads import begin_reading
@@ -129,11 +130,7 @@ def _form(request: Request) -> str:
         return "json"
     if accepts(request, ARROW):
         return "arrow"
-    return (
-        "ndjson"
-        if accepts(request, "application/x-ndjson") and not accepts(request, "application/json")
-        else "json"
-    )
+    return "ndjson" if wants_lines(request) else "json"
 
 
 def _run(graph: Omnigraph, asked: Asked, token: Cancellation, form: str) -> _Made:

@@ -64,6 +64,15 @@ class MergeConflictOutput(BaseModel):
     row_id: str | None
     kind: MergeConflictKindOutput
     message: str
+    properties: list[str] | None = Field(None, description="Those that both sides changed.")
+    base: dict[str, Any] | None = Field(None, description="The row before either side changed it.")
+    ours: dict[str, Any] | None = Field(None, description="The row of the target.")
+    theirs: dict[str, Any] | None = Field(None, description="The row of the source.")
+
+
+class PreconditionOutput(BaseModel):
+    expected: str = Field(description="The commit that the request demands as the head.")
+    actual: str | None = Field(None, description="The head that the branch has.")
 
 
 class ErrorOutput(BaseModel):
@@ -76,6 +85,7 @@ class ErrorOutput(BaseModel):
     details: dict[str, Any] | None = None
     retryable: bool | None = None
     merge_conflicts: list[MergeConflictOutput] | None = None
+    precondition_failure: PreconditionOutput | None = Field(None, description="With status 412.")
     request_id: str | None = None
 
 
@@ -253,8 +263,10 @@ class ChangeOutput(BaseModel):
     affected_nodes: int
     affected_edges: int
     actor_id: str | None
+    commit_id: str | None = None
+    manifest_version: int | None = None
+    repeated: bool | None = Field(None, description="It was done before under the same key.")
     commit: CommitOutput | None = None
-    is_repeat: bool | None = None
 
 
 class IngestRequest(Given):
@@ -290,130 +302,19 @@ class IngestOutput(BaseModel):
     tables: list[IngestTableOutput]
     actor_id: str | None
     commit: CommitOutput | None = None
-    rejects: str | None = None
-
-
-# Branches, commits, runs
-
-
-class BranchListOutput(BaseModel):
-    branches: list[str]
-    details: list[dict[str, Any]] | None = None
-    next_page_token: str | None = None
-
-
-class BranchCreateRequest(Given):
-    model_config = ConfigDict(populate_by_name=True)
-
-    name: str
-    source: str | None = Field(
-        None, alias="from", description="A branch, a commit id or tag:NAME; main by default."
-    )
-
-
-class ForkOutput(BaseModel):
-    branch: str
-    incarnation: str
-    manifest_version: int
-    commit_id: str
-
-
-class BranchCreateOutput(BaseModel):
-    model_config = ConfigDict(populate_by_name=True)
-
-    uri: str
-    source: str = Field(alias="from")
-    name: str
-    actor_id: str | None
     commit_id: str | None = None
-    incarnation: str | None = None
-    manifest: str | None = None
-    forked_from: ForkOutput | None = None
-    created_at: Microseconds | None = None
-
-
-class BranchDeleteOutput(BaseModel):
-    uri: str
-    name: str
-    actor_id: str | None
-
-
-class BranchOutput(BaseModel):
-    name: str
-    incarnation: str
-    manifest: str
-    forked_from: ForkOutput | None
-    created_at: Microseconds
-    actor_id: str | None
-    commit_id: str
-    manifest_version: int
-
-
-class MergeChoice(Given):
-    table_key: str
-    row_id: str
-    choose: str = Field(description="`ours` or `theirs`.")
-
-
-class Merging(Given):
-    """What is chosen where both sides changed a row."""
-
-    strategy: str | None = Field(None, description="`row` or `property`.")
-    resolve: str | None = Field(None, description="`ours` or `theirs`.")
-    choices: list[MergeChoice] | None = None
-
-
-class BranchMergeRequest(Merging):
-    source: str
-    target: str | None = None
+    manifest_version: int | None = None
+    nodes_loaded: int | None = None
+    edges_loaded: int | None = None
+    node_types_loaded: int | None = None
+    edge_types_loaded: int | None = None
+    records_rejected: int | None = None
+    vectors_made: int | None = None
+    vectors_pending: int | None = None
     dry_run: bool | None = None
-    delete_branch: bool | None = None
-
-
-class BranchMergeOutput(BaseModel):
-    source: str
-    target: str
-    outcome: BranchMergeOutcome
-    actor_id: str | None
-    commit_id: str | None = None
-    tables: list[dict[str, Any]] | None = None
-    merge_conflicts: list[MergeConflictOutput] | None = None
-
-
-class PublishRequest(Merging):
-    """Everything may be left out, the body too."""
-
-
-class RunStatus(StrEnum):
-    RUNNING = "running"
-    PUBLISHED = "published"
-    FAILED = "failed"
-    ABORTED = "aborted"
-
-
-class RunOutput(BaseModel):
-    run_id: str
-    target_branch: str
-    run_branch: str
-    base_snapshot_id: str
-    base_manifest_version: int
-    operation_hash: str | None
-    actor_id: str | None
-    status: RunStatus
-    published_snapshot_id: str | None
-    created_at: Microseconds
-    updated_at: Microseconds
-    is_expired: bool | None = None
-
-
-class RunListOutput(BaseModel):
-    runs: list[RunOutput]
-    next_page_token: str | None = None
-
-
-class CommitListOutput(BaseModel):
-    commits: list[CommitOutput]
-    next_page_token: str | None = None
+    repeated: bool | None = Field(None, description="It was done before under the same key.")
+    rejects: str | None = Field(None, description="The records that break a rule, as JSON lines.")
+    rejects_complete: bool | None = Field(None, description="False if there were too many to list.")
 
 
 class GraphOutput(BaseModel):

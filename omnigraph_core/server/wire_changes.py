@@ -10,12 +10,8 @@ from omnigraph_core.diff.model import ChangeOp
 from omnigraph_core.history.snapshots import ReadTarget
 from omnigraph_core.query.typed import EntityKind
 from omnigraph_core.server.targets import named_target
-from omnigraph_core.server.wire import (
-    BranchMergeOutput,
-    CommitOutput,
-    Merging,
-    Microseconds,
-)
+from omnigraph_core.server.wire import CommitOutput, Given, Microseconds
+from omnigraph_core.server.wire_history import Merging
 
 
 class TargetRef(BaseModel):
@@ -36,7 +32,7 @@ def target_of(named: str | TargetRef) -> ReadTarget:
     return ReadTarget(named.branch, named.snapshot, named.tag)
 
 
-class DiffRequest(BaseModel):
+class DiffRequest(Given):
     """Each end is a branch, a commit id or tag:NAME."""
 
     model_config = ConfigDict(populate_by_name=True)
@@ -132,18 +128,7 @@ class PickRequest(Merging):
     dry_run: bool | None = None
 
 
-class MergeResultOutput(BranchMergeOutput):
-    base_commit_id: str
-    source_commit_id: str
-    target_commit_id: str
-    schema_changed: bool
-    dry_run: bool
-    source_deleted: bool
-    resolved: int
-    conflict_counts: dict[str, int]
-
-
-class ResetRequest(BaseModel):
+class ResetRequest(Given):
     branch: str
     to: str | TargetRef = Field(description="A commit id, a branch or tag:NAME.")
     confirm: bool | None = Field(default=None, description="Without it nothing is changed.")
@@ -157,7 +142,7 @@ class ResetOutput(BaseModel):
     actor_id: str | None
 
 
-class BeginRunRequest(BaseModel):
+class BeginRunRequest(Given):
     """Everything may be left out, the body too."""
 
     target_branch: str | None = Field(default=None, description="Main by default.")
@@ -171,7 +156,7 @@ class PreviewRequest(Merging):
     """Everything may be left out, the body too."""
 
 
-class TagRequest(BaseModel):
+class TagRequest(Given):
     name: str
     target: str | TargetRef | None = Field(
         default=None, description="A branch, a commit id or tag:NAME; main by default."
@@ -179,6 +164,7 @@ class TagRequest(BaseModel):
 
 
 class TagOutput(BaseModel):
+    uri: str | None = Field(default=None, description="Of a tag that was just made.")
     name: str
     commit_id: str
     branch: str
@@ -190,6 +176,7 @@ class TagOutput(BaseModel):
 
 class TagListOutput(BaseModel):
     tags: list[TagOutput]
+    next_page_token: str | None = None
 
 
 class TagDeleteOutput(BaseModel):

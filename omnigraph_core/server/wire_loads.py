@@ -71,3 +71,4 @@ class JobOutput(BaseModel):
 
 class JobListOutput(BaseModel):
     jobs: list[JobOutput]
+    next_page_token: str | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from omnigraph_core.server.wire import CommitOutput, Given
 
@@ -36,6 +36,16 @@ class SchemaApplyRequest(Given):
     dry_run: bool | None = None
 
 
+class PurgeOutput(BaseModel):
+    """What became of data that was dropped for good."""
+
+    versions_removed: int
+    bytes_removed: int
+    held_by: list[str] = Field(description="Branches, tags and readers that still have it.")
+    grace_seconds: float
+    problem: str | None
+
+
 class SchemaApplyOutput(BaseModel):
     uri: str
     supported: bool
@@ -44,4 +54,8 @@ class SchemaApplyOutput(BaseModel):
     manifest_version: int
     steps: list[dict[str, Any]]
     branch: str | None = None
+    dry_run: bool | None = None
+    commit_id: str | None = None
+    actor_id: str | None = None
+    purge: PurgeOutput | None = None
     commit: CommitOutput | None = None

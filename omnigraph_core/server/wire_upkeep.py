@@ -6,12 +6,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
+from omnigraph_core.server.wire import Given
+
 LONGEST = 10**12
 """Seconds: far beyond any graph, and still a date."""
 Seconds = Annotated[int, Field(ge=0, le=LONGEST)]
 
 
-class OptimizeRequest(BaseModel):
+class OptimizeRequest(Given):
     """Everything may be left out, the body too."""
 
     branch: str | None = None
@@ -35,7 +37,7 @@ class OptimizeOutput(BaseModel):
     tables: list[TableOptimizeOutput]
 
 
-class CleanupRequest(BaseModel):
+class CleanupRequest(Given):
     """`keep`, `older_than_secs` or both are needed."""
 
     keep: int | None = Field(
@@ -80,7 +82,7 @@ class CleanupOutput(BaseModel):
     tables: list[TableCleanupOutput]
 
 
-class VerifyRequest(BaseModel):
+class VerifyRequest(Given):
     """Everything may be left out, the body too."""
 
     branch: str | None = Field(default=None, description="All branches, and tags, without it.")
@@ -104,7 +106,7 @@ class VerifyOutput(BaseModel):
     findings: list[FindingOutput]
 
 
-class BranchRequest(BaseModel):
+class BranchRequest(Given):
     """Everything may be left out, the body too."""
 
     branch: str | None = Field(default=None, description="Main by default.")
@@ -186,7 +188,7 @@ class StoredQueryListOutput(BaseModel):
     queries: list[StoredQueryOutput]
 
 
-class InvokeRequest(BaseModel):
+class InvokeRequest(Given):
     """Everything may be left out, the body too."""
 
     params: dict[str, Any] | None = None

@@ -81,7 +81,7 @@ def document(response: Response, status: int = 200) -> Any:
     return response.json()
 
 
-def ended(client: Client, job: Mapping[str, Any], seconds: float = 30, *, prefix: str = "") -> Any:
+def ended(client: Client, job: Mapping[str, Any], seconds: float = 120, *, prefix: str = "") -> Any:
     """A job once it runs no more; the prefix names its graph."""
     deadline = time.monotonic() + seconds
     while True:
@@ -98,7 +98,7 @@ def state_of(graph: Omnigraph) -> object:
     return branches, graph.tag_list(), [run.run_id for run in graph.list_runs()]
 
 
-def until(is_so: Callable[[], object], seconds: float = 30) -> None:
+def until(is_so: Callable[[], object], seconds: float = 120) -> None:
     """Wait for something to become so."""
     deadline = time.monotonic() + seconds
     while not is_so():

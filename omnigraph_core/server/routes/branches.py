@@ -15,10 +15,10 @@ from omnigraph_core.server.answers import answer
 from omnigraph_core.server.errors import errors
 from omnigraph_core.server.idempotency import once
 from omnigraph_core.server.merging import merge_document, merge_options
-from omnigraph_core.server.paging import Limit, PageToken, page, told
+from omnigraph_core.server.paging import Limit, PageToken, page_by_name, told
 from omnigraph_core.server.targets import named_target
 from omnigraph_core.server.threads import reading, writing
-from omnigraph_core.server.wire import (
+from omnigraph_core.server.wire_history import (
     BranchCreateOutput,
     BranchCreateRequest,
     BranchDeleteOutput,
@@ -50,7 +50,7 @@ async def list_branches(
 ) -> Response:
     def listed() -> dict[str, object]:
         names = sorted(graph.graph.branch_list())
-        shown, token = page(names, str, limit, page_token)
+        shown, token = page_by_name(names, str, limit, page_token)
         told_more = {"details": list(_details(graph.graph, shown))} if details else {}
         return {"branches": list(shown), **told_more, **told(token)}
 

@@ -12,7 +12,7 @@ from omnigraph_core.errors import ConfigError
 from omnigraph_core.manifest.image import MAIN
 from omnigraph_core.query.typed import EntityKind
 from omnigraph_core.server.access import Graph
-from omnigraph_core.server.answers import JSON, NDJSON, accepts, answer, stream
+from omnigraph_core.server.answers import JSON, NDJSON, answer, stream, wants_lines
 from omnigraph_core.server.errors import errors
 from omnigraph_core.server.streaming import diff_document, diff_lines
 from omnigraph_core.server.threads import reading
@@ -167,7 +167,7 @@ async def _respond(
     request: Request, find: Callable[[], OpenDiff], *, has_values: bool, limit: int | None
 ) -> Response:
     found = await reading(find)
-    if accepts(request, _LINES):
+    if wants_lines(request):
         return stream(diff_lines(found, has_values=has_values, limit=limit), NDJSON)
     return stream(diff_document(found, has_values=has_values, limit=limit), JSON)
 

@@ -9,7 +9,8 @@ from omnigraph_core.server.answers import answer, not_modified
 from omnigraph_core.server.errors import errors
 from omnigraph_core.server.paging import Limit, PageToken, page, told
 from omnigraph_core.server.threads import reading
-from omnigraph_core.server.wire import CommitListOutput, CommitOutput
+from omnigraph_core.server.wire import CommitOutput
+from omnigraph_core.server.wire_history import CommitListOutput
 
 router = APIRouter(tags=["commits"])
 

@@ -16,10 +16,8 @@ from omnigraph_core.server.errors import errors
 from omnigraph_core.server.idempotency import once
 from omnigraph_core.server.merging import merge_document, merge_options
 from omnigraph_core.server.threads import reading, writing
-from omnigraph_core.server.wire import RunOutput
 from omnigraph_core.server.wire_changes import (
     BeginRunRequest,
-    MergeResultOutput,
     PickRequest,
     PreviewRequest,
     ResetOutput,
@@ -27,6 +25,7 @@ from omnigraph_core.server.wire_changes import (
     RevertRequest,
     target_of,
 )
+from omnigraph_core.server.wire_history import BranchMergeOutput, RunOutput
 from omnigraph_core.server.wire_loads import JobOutput
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 router = APIRouter()
 
 _MERGED: Final[dict[int | str, dict[str, Any]]] = {
-    200: {"model": MergeResultOutput},
+    200: {"model": BranchMergeOutput},
     202: {"model": JobOutput, "description": "With `Prefer: respond-async`."},
     **errors(409),
 }
@@ -188,7 +187,7 @@ async def fail_run(request: Request, graph: Graph, run_id: str) -> Response:
     operation_id="previewRun",
     tags=["runs"],
     summary="What publishing a run would do",
-    responses={200: {"model": MergeResultOutput}, **errors(409)},
+    responses={200: {"model": BranchMergeOutput}, **errors(409)},
 )
 async def preview_run(graph: Graph, run_id: str, body: PreviewRequest | None = None) -> Response:
     given = body or PreviewRequest.model_validate({})

@@ -11,6 +11,7 @@ from omnigraph_core.server.access import Graph
 from omnigraph_core.server.answers import answer
 from omnigraph_core.server.errors import errors
 from omnigraph_core.server.jobs import jobs_of
+from omnigraph_core.server.paging import PageToken, first_page, last_seen, told
 from omnigraph_core.server.threads import reading
 from omnigraph_core.server.wire_loads import JobListOutput, JobOutput, JobStatusOutput
 
@@ -35,7 +36,11 @@ LimitParameter = Annotated[int, Query(ge=1, le=10_000, description="The newest s
     responses={200: {"model": JobListOutput}},
 )
 async def list_jobs(
-    request: Request, graph: Graph, wanted: StatusParameter = None, limit: LimitParameter = 100
+    request: Request,
+    graph: Graph,
+    wanted: StatusParameter = None,
+    limit: LimitParameter = 100,
+    page_token: PageToken = None,
 ) -> Response:
     is_all = _rights(graph).allows(Action.ADMIN)
 
@@ -43,8 +48,11 @@ async def list_jobs(
         is_shown = is_all or _is_own(graph, record)
         return is_shown and (wanted is None or str(wanted) == str(record.status))
 
-    found = await reading(lambda: jobs_of(request).list(graph, is_wanted, limit))
-    return answer({"jobs": [record.to_json() for record in found]})
+    seen = None if page_token is None else last_seen(page_token)
+    # One more than asked for tells whether there is another page.
+    found = await reading(lambda: jobs_of(request).list(graph, is_wanted, limit + 1, seen))
+    shown, token = first_page(found, lambda record: record.job_id, limit)
+    return answer({"jobs": [record.to_json() for record in shown], **told(token)})
 
 
 @router.get(

@@ -152,4 +152,4 @@ async def _mutated(
 
 def _document(result: MutationResult) -> dict[str, object]:
     commit = None if result.commit is None else result.commit.to_json()
-    return {**result.to_json(), "commit": commit, "is_repeat": result.is_repeat}
+    return {**result.to_json(), "commit": commit}

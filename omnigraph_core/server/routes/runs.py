@@ -14,7 +14,7 @@ from omnigraph_core.server.idempotency import once
 from omnigraph_core.server.merging import merge_options
 from omnigraph_core.server.paging import Limit, PageToken, page, told
 from omnigraph_core.server.threads import reading, writing
-from omnigraph_core.server.wire import PublishRequest, RunListOutput, RunOutput, RunStatus
+from omnigraph_core.server.wire_history import PublishRequest, RunListOutput, RunOutput, RunStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,6 +11,7 @@ from omnigraph_core.server.access import Graph
 from omnigraph_core.server.answers import answer
 from omnigraph_core.server.errors import errors
 from omnigraph_core.server.idempotency import once
+from omnigraph_core.server.paging import Limit, PageToken, page_by_name, told
 from omnigraph_core.server.threads import reading, writing
 from omnigraph_core.server.wire_changes import (
     TagDeleteOutput,
@@ -32,9 +33,10 @@ router = APIRouter(tags=["tags"])
     summary="All tags by name",
     responses={200: {"model": TagListOutput}},
 )
-async def list_tags(graph: Graph) -> Response:
-    tags = await reading(graph.graph.tag_list)
-    return answer({"tags": [tag_document(tag) for tag in tags]})
+async def list_tags(graph: Graph, limit: Limit = None, page_token: PageToken = None) -> Response:
+    tags = sorted(await reading(graph.graph.tag_list), key=_name)
+    shown, token = page_by_name(tags, _name, limit, page_token)
+    return answer({"tags": [tag_document(tag) for tag in shown], **told(token)})
 
 
 @router.post(
@@ -65,6 +67,10 @@ async def delete_tag(request: Request, graph: Graph, name: str) -> Response:
         return answer({"uri": graph.uri, "name": name})
 
     return await once(request, graph, respond)
+
+
+def _name(tag: Tag) -> str:
+    return tag.tag
 
 
 def tag_document(tag: Tag) -> dict[str, object]:

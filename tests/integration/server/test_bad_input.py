@@ -104,6 +104,8 @@ def wrong_requests(
     for name in names:
         for value in NO_VALUES if name in WRITES_ANYTHING else (*NO_VALUES, *NAMES[:2]):
             yield plain, {"json": {**needed, name: value}}
+        half = json.dumps({**needed, name: "half of a pair: \ud800"}).encode()
+        yield plain, {"content": half, "headers": JSON}
     for content in NO_BODIES if names else ():
         yield plain, {"content": content, "headers": JSON}
 

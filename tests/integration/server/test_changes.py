@@ -75,6 +75,13 @@ def test_a_diff_as_lines(client: Client, stock: Omnigraph) -> None:
     assert first == expected
 
 
+def test_who_takes_a_document_too_gets_a_document(client: Client) -> None:
+    accept = {"Accept": "application/json, application/x-ndjson"}
+    answer = client.post("/branches/diff", {"from": "main", "to": "main"}, headers=accept)
+    assert answer.headers["content-type"] == "application/json"
+    assert document(answer)["changes"] == []
+
+
 def test_many_changes_come_in_portions(client: Client, stock: Omnigraph) -> None:
     stock.branch_create("many")
     stock.load(lines(part(f"m{number:05}") for number in range(3_000)), branch="many")

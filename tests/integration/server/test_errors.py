@@ -192,6 +192,23 @@ def test_bodies_of_another_shape(
     refused(answer, status, "bad_request")
 
 
+@pytest.mark.parametrize(
+    ("content", "headers", "status", "message"),
+    [
+        (b"{]", {}, 400, "the body is not JSON: Expecting property name"),
+        (b'{"query_source": "\xff"}', {}, 400, "not UTF-8 text"),
+        (b'{"version": ' + b"9" * 5_000 + b"}", {}, 400, "a number in it has too many digits"),
+        (b"[" * 100_000, {}, 400, "nested too deeply"),
+        (b"\x1f\x8b\x08", {"Content-Encoding": "gzip"}, 415, "Content-Encoding: gzip"),
+    ],
+)
+def test_why_a_body_cannot_be_read(
+    open_server: Client, content: bytes, headers: dict[str, str], status: int, message: str
+) -> None:
+    answer = open_server.request("POST", "/read", content=content, headers={**JSON, **headers})
+    assert message in refused(answer, status, "bad_request")["error"]
+
+
 def test_every_problem_of_a_body_is_told(open_server: Client) -> None:
     answer = open_server.post("/ingest", {"mode": "sideways", "branch": 7})
     message = refused(answer, 422, "bad_request")["error"]

@@ -137,7 +137,7 @@ def test_one_request_at_a_time(
 
     def slowly(graph: Omnigraph, *arguments: Any, **options: Any) -> Any:
         begun.set()
-        assert go_on.wait(30)
+        assert go_on.wait(120)
         return create(graph, *arguments, **options)
 
     monkeypatch.setattr(Omnigraph, "tag_create", slowly)
@@ -147,7 +147,7 @@ def test_one_request_at_a_time(
         target=lambda: answers.append(client.post("/tags", body, **under("slow-1")))
     )
     first.start()
-    assert begun.wait(30)
+    assert begun.wait(120)
     meanwhile = document(client.post("/tags", body, **under("slow-1")), 409)
     assert meanwhile["retryable"] is True
     assert "under way" in meanwhile["error"]

@@ -22,7 +22,7 @@ from tests.support.served import (
     state_of,
     stock_server,
 )
-from tests.support.server import server_process, tokens
+from tests.support.server import server_process
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,25 +31,6 @@ if TYPE_CHECKING:
     from tests.support.server import Client
 
 ASYNC = {"Prefer": "respond-async"}
-POLICY = """
-version: 1
-groups:
-  loaders: [ada, ben]
-  keepers: [kim]
-  writers: [wim]
-protected_branches: [main]
-rules:
-  - id: load
-    allow: { actors: { group: loaders }, actions: [read, change], branch_scope: any }
-  - id: write
-    allow: { actors: { group: writers }, actions: [change], branch_scope: any }
-  - id: keep
-    allow: { actors: { group: keepers }, actions: [admin] }
-  - id: look
-    allow: { actors: { group: keepers }, actions: [read], branch_scope: any }
-"""
-
-JUDGED = {"ada": "a-1", "ben": "b-1", "kim": "k-1", "wim": "w-1"}
 
 
 @pytest.fixture(scope="module")
@@ -180,7 +161,7 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
 
     def held(job: RunningJob, progress: Any) -> None:
         gate.reached.set()
-        assert gate.open.wait(30)
+        assert gate.open.wait(120)
         job._reported = 0.0
         hear(job, progress)
 
@@ -192,7 +173,7 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
 def test_a_load_is_cancelled_as_a_whole(client: Client, stock: Omnigraph, gate: Gate) -> None:
     head = stock.head_commit_id_for_branch()
     job = begin_load(client, lines(part(f"x{number}") for number in range(10)))
-    assert gate.reached.wait(30)
+    assert gate.reached.wait(120)
     answers: list[Any] = []
     cancelling = threading.Thread(
         target=lambda: answers.append(client.post(f"/jobs/{job['job_id']}/cancel"))
@@ -213,7 +194,7 @@ def test_workers_see_and_cancel_jobs_of_each_other(
     client: Client, root: Path, stock: Omnigraph, gate: Gate
 ) -> None:
     job = begin_load(client, lines([part("other1")]))
-    assert gate.reached.wait(30)
+    assert gate.reached.wait(120)
     with stock_server(root) as other:
         seen = document(other.get(f"/jobs/{job['job_id']}"))
         assert seen["status"] == "running"
@@ -223,7 +204,7 @@ def test_workers_see_and_cancel_jobs_of_each_other(
         gate.open.clear()
         gate.reached.clear()
         second = begin_load(client, lines([part("other2")]))
-        assert gate.reached.wait(30)
+        assert gate.reached.wait(120)
         threading.Timer(0.1, gate.open.set).start()
         assert document(other.post(f"/jobs/{second['job_id']}/cancel"))["status"] == "cancelled"
 
@@ -232,7 +213,7 @@ def test_conflicts_leave_the_run_to_be_resolved(
     client: Client, stock: Omnigraph, gate: Gate
 ) -> None:
     job = begin_load(client, lines([part("p2", stock=100)]))
-    assert gate.reached.wait(30)
+    assert gate.reached.wait(120)
     stock.load(lines([part("p2", stock=200)]))
     gate.open.set()
     failed = ended(client, job)
@@ -254,12 +235,12 @@ def test_what_has_begun_and_cannot_stop_is_refused(
 
     def slowly(graph: Omnigraph, *arguments: Any, **options: Any) -> Any:
         begun.set()
-        assert go_on.wait(30)
+        assert go_on.wait(120)
         return verify(graph, *arguments, **options)
 
     monkeypatch.setattr(Omnigraph, "verify", slowly)
     job = begin(client, "/verify")
-    assert begun.wait(30)
+    assert begun.wait(120)
     refused = document(client.post(f"/jobs/{job['job_id']}/cancel"), 409)
     assert "`verify` has begun" in refused["error"]
     go_on.set()
@@ -272,7 +253,7 @@ def test_what_waits_for_its_turn_can_be_cancelled(
     monkeypatch.setenv("OMNIGRAPH_SERVER_JOBS", "1")
     with stock_server(root) as narrow:
         first = begin_load(narrow, lines([part("y1")]))
-        assert gate.reached.wait(30)
+        assert gate.reached.wait(120)
         waiting = begin(narrow, "/optimize")
         cancelled = document(narrow.post(f"/jobs/{waiting['job_id']}/cancel"))
         assert cancelled["status"] == "cancelled"
@@ -287,7 +268,7 @@ def test_jobs_are_bounded(
     monkeypatch.setenv("OMNIGRAPH_PER_ACTOR_JOBS_MAX", "3")
     with stock_server(root) as narrow:
         jobs = [begin_load(narrow, lines([part("bound1")]))]
-        assert gate.reached.wait(30)
+        assert gate.reached.wait(120)
         keyed = {"headers": {**ASYNC, "Idempotency-Key": "bound"}}
         jobs += [document(narrow.post("/optimize", **keyed), 202), begin(narrow, "/optimize")]
         before = state_of(stock)
@@ -364,7 +345,7 @@ def test_a_server_that_stops_gives_up_what_takes_too_long(
     monkeypatch.setenv("OMNIGRAPH_SHUTDOWN_TIMEOUT", "0.1")
     with stock_server(root) as stopping:
         job = begin_load(stopping, lines([part("s1")]))
-        assert gate.reached.wait(30)
+        assert gate.reached.wait(120)
     gate.open.set()
     assert stock.get_run(job["run_id"]).status == "failed"
     with stock_server(root) as later:
@@ -392,52 +373,10 @@ def test_a_job_of_a_killed_server_has_failed(root: Path, stock: Omnigraph) -> No
 
 
 def _wait(is_so: Any) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while not is_so():
         assert time.monotonic() < deadline
         time.sleep(0.02)
-
-
-# Whose jobs they are
-
-
-@pytest.fixture(scope="module")
-def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    root = tmp_path_factory.mktemp("judged")
-    new_stock(root)
-    (root / "policy.yaml").write_text(POLICY)
-    config = root / "omnigraph.yaml"
-    config.write_text(
-        "graphs: { stock: { uri: ./stock } }\nserver: { graph: stock }\n"
-        "policy: { file: ./policy.yaml }\n"
-    )
-    with stock_server(root, config=config, env=tokens(**JUDGED)) as client:
-        yield client
-
-
-def test_jobs_belong_to_whoever_began_them(judged: Client) -> None:
-    with judged.acting("a-1") as ada, judged.acting("b-1") as ben, judged.acting("k-1") as kim:
-        job = begin_load(ada, lines([part("own1")]))
-        done = ended(ada, job)
-        assert (done["status"], done["actor_id"]) == ("done", "ada")
-        assert document(ben.get(f"/jobs/{job['job_id']}"), 403)["code"] == "forbidden"
-        assert document(ben.post(f"/jobs/{job['job_id']}/cancel"), 403)["code"] == "forbidden"
-        assert document(ben.get("/jobs"))["jobs"] == []
-        assert [found["job_id"] for found in document(ada.get("/jobs"))["jobs"]] == [job["job_id"]]
-        assert document(kim.get(f"/jobs/{job['job_id']}"))["status"] == "done"
-        assert document(kim.get("/jobs"))["jobs"]
-
-
-def test_a_job_needs_no_more_rights_than_its_operation(judged: Client) -> None:
-    with judged.acting("a-1") as ada, judged.acting("k-1") as kim:
-        assert document(ada.post("/optimize", headers=ASYNC), 403)["code"] == "forbidden"
-        response = kim.request("POST", "/load/ndjson", content=b"", headers=ASYNC)
-        assert document(response, 403)["code"] == "forbidden"
-        assert ended(kim, begin(kim, "/optimize"))["status"] == "done"
-    with judged.acting("w-1") as wim:
-        job = begin(wim, "/ingest", {"data": lines([part("blind1")]).decode()})
-        assert ended(wim, job)["status"] == "done"
-        assert document(wim.get("/snapshot"), 403)["code"] == "forbidden"
 
 
 def test_the_spool_is_private_and_whole(root: Path, client: Client) -> None:

@@ -1,7 +1,8 @@
 """Requests made up from the description of the interface: the server keeps to what it says.
 
-No request may fail inside, get a status or a shape that is not described, or come back without an
-id. Most of the good ones name things that are there, so that operations get to do their work.
+No request may fail inside, get a status, a shape or a member that is not described, or come back
+without an id. Most of the good ones name things that are there, so that operations get to do their
+work.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from tests.support.described import undescribed
 from tests.support.processes import ROOT
 from tests.support.served import new_stock, stock_server
 from tests.support.server import tokens
@@ -86,7 +88,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
 @pytest.fixture(scope="module")
 def described(server: Client) -> Any:
     """The interface as the live server describes it."""
-    schema = schemathesis.openapi.from_url(f"{server.url}/openapi.json")
+    schema = schemathesis.openapi.from_url(f"{server.url}/openapi.json", timeout=120)
     assert _operation_ids(schema.raw_schema) == OPERATIONS
     return schema
 
@@ -136,7 +138,8 @@ def test_an_operation_keeps_to_its_description(
     name: str,
     mode: GenerationMode,
 ) -> None:
-    cases = described.find_operation_by_id(name).as_strategy(generation_mode=mode)
+    operation = described.find_operation_by_id(name)
+    cases = operation.as_strategy(generation_mode=mode)
     left = st.sets(st.sampled_from(sorted(known)), max_size=3)
 
     @given(case=cases, left=left)
@@ -153,8 +156,18 @@ def test_an_operation_keeps_to_its_description(
         response = case.call(session=session, timeout=60)
         case.validate_response(response, checks=CHECKS)
         assert response.headers["x-request-id"]
+        assert _untold(described.raw_schema, operation, response) == []
 
     check()
+
+
+def _untold(document: Any, operation: Any, response: Any) -> list[str]:
+    """Members of an answer that its description does not have."""
+    described = operation.definition.raw["responses"][str(response.status_code)].get("content", {})
+    kind = "".join(response.headers.get("content-type", ()))
+    if kind != "application/json" or not response.content:
+        return []
+    return sorted(set(undescribed(document, described[kind]["schema"], response.json())))
 
 
 def _name(case: Any, name: str, known: dict[str, Any]) -> None:

@@ -7,7 +7,6 @@ import socket
 import threading
 import time
 from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -28,6 +27,7 @@ from tests.support.server import server_process
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from tests.support.server import Client
 
@@ -172,9 +172,9 @@ def test_a_query_nobody_waits_for_is_stopped(
     body = json.dumps({"query_source": READ}).encode()
     with connected(server.url) as connection:
         connection.sendall(request("POST", "/read", body))
-        assert begun.wait(30)
+        assert begun.wait(120)
         assert not stopped.wait(0.1)
-    assert stopped.wait(30)
+    assert stopped.wait(120)
     monkeypatch.undo()
     assert server.post("/read", {"query_source": READ}).json()["row_count"] == 4
 
@@ -203,7 +203,7 @@ def test_no_more_is_made_than_is_read(server: Client, monkeypatch: pytest.Monkey
             time.sleep(0.2)
         assert len(made) < 20
         connection.shutdown(socket.SHUT_RDWR)
-    assert closed.wait(30)
+    assert closed.wait(120)
     assert len(made) < 30
 
 
@@ -224,7 +224,7 @@ def test_who_takes_nothing_of_an_answer_is_cut_off(
     with connected(server.url, window=4_096) as connection:
         connection.sendall(request("POST", "/export", b"{}"))
         assert connection.recv(12) == b"HTTP/1.1 200"
-        assert closed.wait(30)  # and what it held is given back
+        assert closed.wait(120)  # and what it held is given back
 
 
 def test_who_takes_an_answer_slowly_gets_all_of_it(
@@ -269,7 +269,7 @@ def test_a_huge_answer_needs_little_memory(tmp_path: Path) -> None:
     with server_process(graph.uri) as running, running.client() as client:
         warm = {"query_source": text.replace("} }", "} limit 1 }")}
         assert client.post("/read", warm).json()["row_count"] == 1
-        before = peak_megabytes(running.process.pid)
+        before = running.peak_megabytes()
         with ExitStack() as open_connections:
             for _ in range(3):
                 slow = open_connections.enter_context(connected(running.url, window=4_096))
@@ -277,15 +277,9 @@ def test_a_huge_answer_needs_little_memory(tmp_path: Path) -> None:
                 assert slow.recv(12) == b"HTTP/1.1 200"
             with client.stream("POST", "/read", content=body, headers=JSON) as answer:
                 size = sum(len(piece) for piece in answer.iter_bytes())
-        after = peak_megabytes(running.process.pid)
+        after = running.peak_megabytes()
     assert size > MANY * 5 * len(LONG)
     assert after - before < size / 2**20  # four answers of that size were under way
-
-
-def peak_megabytes(pid: int) -> int:
-    status = Path(f"/proc/{pid}/status").read_text()
-    line = next(line for line in status.splitlines() if line.startswith("VmHWM"))
-    return int(line.split()[1]) // 1024
 
 
 def test_a_head_without_an_end_is_cut_off(server: Client) -> None:

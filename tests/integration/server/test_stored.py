@@ -119,11 +119,11 @@ def test_a_mutation_answers_as_any_other(client: Client, stock: Omnigraph) -> No
     headers = {"Idempotency-Key": "stored-1"}
     body = {"params": {"sku": "s1"}, "expect_mutation": True}
     found = document(client.post("/queries/add_part", body, headers=headers))
-    assert (found["affected_nodes"], found["query_name"], found["is_repeat"]) == (
+    assert (found["affected_nodes"], found["query_name"], found["repeated"]) == (
         1, "add_part", False,
     )  # fmt: skip
     again = document(client.post("/queries/add_part", body, headers=headers))
-    assert (again["is_repeat"], again["commit"]) == (True, found["commit"])
+    assert (again["repeated"], again["commit"]) == (True, found["commit"])
 
 
 def test_a_demanded_head_must_be_there(client: Client, stock: Omnigraph) -> None:
@@ -190,7 +190,7 @@ def test_keys_belong_to_an_actor(root: Path, stock: Omnigraph) -> None:
             document(who.post("/queries/add_part", {"params": {"sku": sku}}, headers=headers))
             for who, sku in ((ada, "own1"), (ben, "own2"), (ada, "own1"))
         ]
-    assert [(one["actor_id"], one["is_repeat"]) for one in made] == [
+    assert [(one["actor_id"], one["repeated"]) for one in made] == [
         ("ada", False),
         ("ben", False),
         ("ada", True),
@@ -294,14 +294,14 @@ def test_looking_for_queries_holds_up_nobody(
 
     def slow(self: StoredQueries) -> Any:
         begun.set()
-        assert go_on.wait(30)
+        assert go_on.wait(120)
         return stamps(self)
 
     monkeypatch.setattr(StoredQueries, "_stamps", slow)
     monkeypatch.setattr(stored_queries, "_SECONDS", 0.0)
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(client.get, "/queries")
-        assert begun.wait(30)
+        assert begun.wait(120)
         monkeypatch.setattr(stored_queries, "_SECONDS", 60.0)
         assert client.get("/healthz").status_code == 200
         assert len(document(client.get("/queries"))["queries"]) == 3

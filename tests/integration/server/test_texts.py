@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from omnigraph_core.engine.omnigraph import Omnigraph
 from tests.support.served import new_stock
 from tests.support.server import ServerProcess, run_server, server_process, tokens
 
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from omnigraph_core.engine.omnigraph import Omnigraph
     from tests.support.server import Client
 
 TOKENS: Final = {"act-a": "token-a", "act-b": "token-b", "act-x": "token-x"}
@@ -176,6 +176,27 @@ def test_conflicts(open_process: Client) -> None:
         ("node:Part", sku, "divergent_update") for sku in skus
     ]
     assert all(item["message"] for item in found)
+
+
+def test_a_key_that_the_server_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody who asks can help it: it is a fault of the server, and nothing is written."""
+    for name in ("GEMINI_API_KEY", "OPENAI_API_KEY", "OMNIGRAPH_EMBEDDINGS_MOCK"):
+        monkeypatch.delenv(name, raising=False)
+    graph = Omnigraph.init(
+        str(tmp_path / "docs"),
+        'node Doc { slug: String @key  title: String  sense: Vector(4)? @embed("title") }',
+    )
+    graph.load(b'{"type": "Doc", "data": {"slug": "a", "title": "t", "sense": [1, 0, 0, 0]}}')
+    near = """query near($text: String) {
+      match { $d: Doc } return { $d.slug } order { nearest($d.sense, $text) } limit 1
+    }"""
+    line = '{"type": "Doc", "data": {"slug": "b", "title": "u"}}'
+    head = graph.head_commit_id_for_branch()
+    with server_process(graph.uri) as running, running.client() as client:
+        asked = client.post("/read", {"query_source": near, "params": {"text": "bolt"}})
+        for answer in (asked, client.post("/ingest", {"data": line})):
+            assert "GEMINI_API_KEY" in error(answer, 500, "internal")
+    assert graph.head_commit_id_for_branch() == head
 
 
 def test_an_open_server_asks_for_no_token(open_process: Client) -> None:

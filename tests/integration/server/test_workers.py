@@ -111,7 +111,7 @@ def test_a_key_counts_with_every_worker(running: ServerProcess, stock: Omnigraph
         with answered_by(running, place) as client:
             found.append(document(client.post("/change", body, headers=headers)))
             forks.append(client.post("/branches", {"name": "forked-once"}, headers=headers))
-    assert [answer["is_repeat"] for answer in found] == [False, True]
+    assert [answer["repeated"] for answer in found] == [False, True]
     assert found[0]["commit"] == found[1]["commit"]
     assert [answer.status_code for answer in forks] == [200, 200]
     assert forks[0].json() == forks[1].json()

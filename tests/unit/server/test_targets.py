@@ -8,7 +8,7 @@ import pytest
 
 from omnigraph_core.errors import ConfigError
 from omnigraph_core.history.snapshots import ReadTarget
-from omnigraph_core.server.paging import page
+from omnigraph_core.server.paging import page, page_by_name
 from omnigraph_core.server.targets import named_target, which
 
 COMMIT = "01HZY000000000000000000000"
@@ -67,3 +67,15 @@ def test_pages_cover_everything_once() -> None:
 def test_a_token_of_another_list(token: str) -> None:
     with pytest.raises(ConfigError, match="no such page"):
         page(["a"], str, 1, token)
+
+
+@pytest.mark.parametrize("token", ["", "x", "%", "ü", "YQ", "YQ=="[:3]])
+def test_what_is_no_token(token: str) -> None:
+    with pytest.raises(ConfigError, match="no such page"):
+        page_by_name(["a"], str, 1, token)
+
+
+def test_a_list_by_name_goes_on_where_an_item_was() -> None:
+    _, token = page_by_name(["a", "b", "d"], str, 2, None)
+    assert page_by_name(["a", "c", "d", "e"], str, 2, token) == (["c", "d"], "ZA==")
+    assert page_by_name(["a"], str, 2, token) == ([], None)
