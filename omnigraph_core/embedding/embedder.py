@@ -66,8 +66,8 @@ class Embedder:
             on_done: told how many more texts are finished, from the calling thread.
 
         Raises:
-            ConfigError: the settings name no usable provider, or lack its key.
-            EmbeddingError: the provider failed, or its answer is not what was asked for.
+            ConfigError: the settings name no usable provider.
+            EmbeddingError: its key is missing, it failed, or its answer is not what was asked for.
         """
         if dimension < 1:
             raise EmbeddingError(f"expected a dimension above zero, found {dimension}")

@@ -15,7 +15,7 @@ from omnigraph_core.embedding.config import EmbedConfig, Provider
 from omnigraph_core.embedding.gemini import GeminiClient
 from omnigraph_core.embedding.openai import OpenAIClient
 from omnigraph_core.embedding.retry import ask_patiently
-from omnigraph_core.errors import ConfigError
+from omnigraph_core.errors import EmbeddingError
 from omnigraph_core.settings import EMBED_PROVIDER
 
 if TYPE_CHECKING:
@@ -44,8 +44,8 @@ class Requests:
         """Positions of texts and their vectors, as they become known.
 
         Raises:
-            ConfigError: a request is needed, and the key is missing or no client can be made.
-            EmbeddingError: the provider failed.
+            EmbeddingError: a request is needed, and the key is missing or no client can be made; or
+                the provider failed.
         """
         missing = set(range(len(texts)))
         keys = self._keys(texts, ask)
@@ -99,7 +99,7 @@ class Requests:
     def _open(self) -> Client:
         config = self._config
         if config.key is None and config.key_name is not None:
-            raise ConfigError(
+            raise EmbeddingError(
                 f"{config.key_name} is not set: {config.provider} makes no embeddings without it",
                 hint=f"set it, or choose another provider with {EMBED_PROVIDER.name}",
             )
@@ -116,7 +116,7 @@ def _client(config: EmbedConfig) -> Client:
         return GeminiClient(config) if config.provider is Provider.GEMINI else OpenAIClient(config)
     except (httpx2.InvalidURL, ImportError, OSError, ValueError) as problem:
         # What the client says may hold the password of a proxy.
-        raise ConfigError(
+        raise EmbeddingError(
             "the proxy or the certificates that the environment names cannot be used",
             hint="check HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and SSL_CERT_FILE",
         ) from problem

@@ -100,7 +100,7 @@ class VersionConflict(ConflictError):
 
     def __init__(self, table_key: str, expected: int | None, actual: int | None) -> None:
         super().__init__(
-            f"{table_key} is at version {actual}, expected {expected}",
+            f"{table_key} is at version {actual}, expected {expected}; retry",
             hint="read again and retry",
         )
         self.table_key = table_key

@@ -13,7 +13,7 @@ import pytest
 
 from omnigraph_core.embedding.embedder import Embedder, Task
 from omnigraph_core.embedding.mock import mock_vectors
-from omnigraph_core.errors import ConfigError, EmbeddingError
+from omnigraph_core.errors import EmbeddingError
 from tests.support.embedding_server import EmbeddingServer, Reply
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def test_a_known_text_needs_no_request(
     second = embed(again, list(reversed(TEXTS)))
     assert len(server.requests) == asked
     assert second.tolist() == first[::-1].tolist()
-    with pytest.raises(ConfigError, match="GEMINI_API_KEY is not set"):
+    with pytest.raises(EmbeddingError, match="GEMINI_API_KEY is not set"):
         embed(again, ["unknown"])
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from omnigraph_core.embedding.embedder import Embedder, Task
 from omnigraph_core.embedding.mock import mock_vectors
-from omnigraph_core.errors import ConfigError, EmbeddingError
+from omnigraph_core.errors import EmbeddingError
 from tests.support.embedding_server import EmbeddingServer, Reply
 
 if TYPE_CHECKING:
@@ -311,7 +311,7 @@ def test_a_missing_key_is_named_when_a_vector_is_needed(
     monkeypatch.delenv(name)
     assert embed(embedder).shape == (0, 4)
     assert embedder.model_for(None)
-    with pytest.raises(ConfigError, match=f"{name} is not set"):
+    with pytest.raises(EmbeddingError, match=f"{name} is not set"):
         embed(embedder, "alpha")
     assert server.requests == []
 
@@ -360,7 +360,7 @@ def test_surroundings_no_client_can_use(
     server: EmbeddingServer, connect: Connect, provider: str, name: str, value: str
 ) -> None:
     embedder = connect(server.url, provider, **{name: value})
-    with pytest.raises(ConfigError, match="cannot be used") as caught:
+    with pytest.raises(EmbeddingError, match="cannot be used") as caught:
         embed(embedder, "alpha")
     assert name in str(caught.value.hint)
     assert "secret" not in str(caught.value)

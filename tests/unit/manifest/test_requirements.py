@@ -119,7 +119,7 @@ def test_the_first_failure_is_raised_and_names_the_others() -> None:
     assert caught.value.table_key == "node:Part"
     assert caught.value.hint == (
         "read again and retry; also, the schema was changed meanwhile; "
-        "node:Old is at version 7, expected 1"
+        "node:Old is at version 7, expected 1; retry"
     )
 
 
