@@ -143,4 +143,4 @@ async def _mutate(
             turn=(graph.id, branch.strip()),
         )
     commit = None if result.commit is None else result.commit.to_json()
-    return answer({**result.to_json(), "commit": commit, "is_repeat": result.is_repeat})
+    return answer({**result.to_json(), "commit": commit})
