@@ -335,6 +335,22 @@ READ_MAX_AGE: Final = Setting(
     "for a newer one. 0: it asks for every query.",
 )
 
+
+def _row_count(text: str) -> int:
+    count = int(text)
+    if count < 1:
+        raise ValueError("expected a number of rows above zero")
+    return count
+
+
+SPARK_ROWS: Final = Setting(
+    "OMNIGRAPH_SPARK_ROWS",
+    50_000_000,
+    _row_count,
+    "Rows beyond which a query whose engine is `auto` runs on Spark: of a table that it reads, or "
+    "expected after one of its steps.",
+)
+
 NO_COLOR: Final = Setting(
     "NO_COLOR", False, lambda _: True, "Any text: no colours, on a terminal either."
 )
@@ -412,6 +428,7 @@ SETTINGS: Final[tuple[Setting[Any], ...]] = (
     CACHE_DIR,
     DERIVED_FILES,
     READ_MAX_AGE,
+    SPARK_ROWS,
     MAINTENANCE_CONCURRENCY,
     BEARER_TOKEN,
     CLIENT_TIMEOUT,

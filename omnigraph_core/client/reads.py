@@ -14,6 +14,7 @@ from omnigraph_core.client.decode.reading import understood
 from omnigraph_core.client.jobs import Jobs
 from omnigraph_core.client.places import check_version, place_of, refuse_actor
 from omnigraph_core.client.requests import ARROW, ask, get, write
+from omnigraph_core.errors import ConfigError
 from omnigraph_core.exec.guard import check_limits
 from omnigraph_core.manifest.image import MAIN
 from omnigraph_core.manifest.snapshot import Snapshot
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from omnigraph_core.history.snapshots import ReadTarget
     from omnigraph_core.plan.report import PlanReport
 
+_LOCAL = "local"
 _PATIENCE = 10.0
 """Seconds beyond the time a query may take that its answer may need."""
 
@@ -46,12 +48,15 @@ class Reads(Branches, Jobs):
         memory: int | None = None,
         cancellation: Cancellation | None = None,
         max_age: float | None = None,
+        engine: str = _LOCAL,
     ) -> QueryResult:
         """Run a read on one snapshot, whatever others commit meanwhile; see `Omnigraph.query`.
 
         Args:
             max_age: seconds the server may rely on the newest commit it knows of a branch.
+            engine: always `local`, which is the server.
         """
+        _refuse_engine(engine)
         check_limits(timeout, memory, max_age)
         given = {"timeout": timeout, "memory": memory, "max_age": max_age}
         call = ask("/query", query=source, name=name, params=params, **place_of(target), **given)
@@ -68,8 +73,10 @@ class Reads(Branches, Jobs):
         timeout: float | None = None,
         memory: int | None = None,
         cancellation: Cancellation | None = None,
+        engine: str = _LOCAL,
     ) -> QueryResult:
         """Run a read on a branch as it was at one of its manifest versions."""
+        _refuse_engine(engine)
         check_limits(timeout, memory)
         at = {"branch": branch, "version": check_version(version, branch)}
         given = {"timeout": timeout, "memory": memory, **at}
@@ -81,8 +88,11 @@ class Reads(Branches, Jobs):
         target: str | ReadTarget | Snapshot,
         source: str,
         name: str | None = None,
+        *,
+        engine: str = _LOCAL,
     ) -> PlanReport:
         """How a read would be carried out. Runs nothing."""
+        _refuse_engine(engine)
         return self._plan(ask("/explain", query=source, name=name, **place_of(target)))
 
     def profile(
@@ -148,6 +158,18 @@ class Reads(Branches, Jobs):
 
         found = self._http.run_until(call, read_document, cancellation)
         return understood(decode_plan, found.document)
+
+
+def _refuse_engine(engine: str) -> None:
+    """
+    Raises:
+        ConfigError: another engine is asked for than that of the server.
+    """
+    if engine != _LOCAL:
+        raise ConfigError(
+            f"`engine` is {engine!r}, and the server runs queries itself",
+            hint="open the graph where it is kept to run them elsewhere",
+        )
 
 
 def _patient(call: Call, timeout: float | None) -> Call:

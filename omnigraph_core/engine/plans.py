@@ -7,8 +7,10 @@ explain a query reads no rows.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from omnigraph_core.engine.beyond import LOCAL, chosen
 from omnigraph_core.exec.run import execute
 from omnigraph_core.exec.trace import Trace
 from omnigraph_core.ids import edge_table_key, node_table_key
@@ -27,9 +29,12 @@ if TYPE_CHECKING:
     from omnigraph_core.plan.report import PlanReport
 
 
-def explain_read(graph: GraphData, read: ReadPlan) -> PlanReport:
-    """How a read would be carried out on a snapshot."""
-    return explain_plan(read.plan, _Facts(graph), graph.catalog)
+def explain_read(graph: GraphData, read: ReadPlan, engine: str = LOCAL) -> PlanReport:
+    """How a read would be carried out on a snapshot, and where, if that is to be chosen."""
+    report = explain_plan(read.plan, Facts(graph), graph.catalog)
+    if engine == LOCAL:
+        return report
+    return replace(report, engine=str(chosen(engine, read.plan, Facts(graph), graph.catalog)))
 
 
 def profile_read(
@@ -40,14 +45,14 @@ def profile_read(
     limits: Limits,
 ) -> PlanReport:
     """How a read was carried out: it is run, and its rows are counted and thrown away."""
-    facts, trace = _Facts(graph), Trace()
+    facts, trace = Facts(graph), Trace()
     started = time.perf_counter()
     rows = execute(graph, read, params, embedder, limits, trace)
     total = Work(0, rows.num_rows, time.perf_counter() - started)
     return explain_plan(read.plan, facts, graph.catalog, measured=trace, total=total)
 
 
-class _Facts:
+class Facts:
     """What the planner may know of a snapshot's tables."""
 
     def __init__(self, graph: GraphData) -> None:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from omnigraph_core import settings
 from omnigraph_core.engine import branching, indexing
-from omnigraph_core.engine.plans import explain_read, profile_read
+from omnigraph_core.engine.beyond import LOCAL, SPARK, check_engine, chosen, execute_on_spark
+from omnigraph_core.engine.plans import Facts, explain_read, profile_read
 from omnigraph_core.exec.catalogs import accepted_catalog
 from omnigraph_core.exec.graph_data import GraphData
 from omnigraph_core.exec.guard import check_limits
@@ -52,6 +53,7 @@ class Reads:
         memory: int | None = None,
         cancellation: Cancellation | None = None,
         max_age: float | None = None,
+        engine: str = LOCAL,
     ) -> QueryResult:
         """Run a read on one snapshot, whatever others commit meanwhile.
 
@@ -63,17 +65,22 @@ class Reads:
             memory: bytes its rows may take.
             cancellation: stops it from another thread.
             max_age: seconds the newest known commit of a branch counts as the newest.
+            engine: `local` runs it in this process, `spark` on Spark, `auto` on Spark if more rows
+                are expected than OMNIGRAPH_SPARK_ROWS. No answer depends on it.
 
         Raises:
             CompileError: every problem of the query.
             QueryNotFound: the text has no query of that name.
             NotFoundError: no such branch, commit or tag.
             ParameterError: every parameter that is missing, undeclared or of the wrong type.
-            ConfigError: it is a mutation, or a limit is below zero.
+            ConfigError: it is a mutation, a limit is below zero, or there is no such engine.
             QueryStopped: it needs too much memory or time, or was cancelled.
+            JobFailed: Spark could not carry it out.
         """
+        check_engine(engine)
         snapshot = self._snapshot_to_read(target, max_age)
-        return self._answer(snapshot, source, name, params, Limits(timeout, memory, cancellation))
+        limits = Limits(timeout, memory, cancellation)
+        return self._answer(snapshot, source, name, params, limits, engine)
 
     def run_query_at(
         self,
@@ -86,6 +93,7 @@ class Reads:
         timeout: float | None = None,
         memory: int | None = None,
         cancellation: Cancellation | None = None,
+        engine: str = LOCAL,
     ) -> QueryResult:
         """Run a read on a branch as it was at one of its manifest versions.
 
@@ -93,27 +101,36 @@ class Reads:
             SnapshotNotFound: that version never was, or cleanup has removed it.
             And what `query` raises.
         """
+        check_engine(engine)
         self._rights.demand(Action.READ, branch=branch)
         snapshot = branching.state_at_version(self._context, branch, version).snapshot
-        return self._answer(snapshot, source, name, params, Limits(timeout, memory, cancellation))
+        limits = Limits(timeout, memory, cancellation)
+        return self._answer(snapshot, source, name, params, limits, engine)
 
     def explain(
         self,
         target: str | ReadTarget | Snapshot,
         source: str,
         name: str | None = None,
+        *,
+        engine: str = LOCAL,
     ) -> PlanReport:
         """How a read would be carried out: steps, expected rows, filters, indexes. Runs nothing.
+
+        Args:
+            engine: what `query` would be given; with another than `local` the report says where
+                the query would run. Its steps are those of this process.
 
         Raises:
             CompileError: every problem of the query.
             QueryNotFound: the text has no query of that name.
             NotFoundError: no such branch, commit or tag.
         """
+        check_engine(engine)
         snapshot = self._snapshot_to_read(target, None)
         catalog = accepted_catalog(snapshot.schema)
         read = self._queries.read(source, name, catalog)
-        return explain_read(self._data(snapshot, catalog), read)
+        return explain_read(self._data(snapshot, catalog), read, engine)
 
     def profile(
         self,
@@ -182,11 +199,16 @@ class Reads:
         name: str | None,
         params: Mapping[str, object] | None,
         limits: Limits,
+        engine: str,
     ) -> QueryResult:
         catalog = accepted_catalog(snapshot.schema)
         read = self._queries.read(source, name, catalog)
         graph = self._data(snapshot, catalog)
-        rows = execute(graph, read, params, self._embedder, limits)
+        is_beyond = engine != LOCAL and (
+            chosen(engine, read.plan, Facts(graph), catalog).engine == SPARK
+        )
+        run = execute_on_spark if is_beyond else execute
+        rows = run(graph, read, params, self._embedder, limits)
         return QueryResult(read.plan.ir.name, read.columns, rows, snapshot)
 
     def _data(self, snapshot: Snapshot, catalog: Catalog) -> GraphData:

@@ -1,6 +1,7 @@
 """How many rows to expect after each step: a plan and a few counts come in, estimates go out.
 
-Estimates are for people who read a plan. Nothing is decided by them, so they may be wrong.
+Estimates are for people who read a plan, and for choosing where a query runs. No answer depends on
+them, so they may be wrong.
 """
 
 from __future__ import annotations
@@ -82,6 +83,14 @@ class Stats(Protocol):
     def indexes(self, type_name: str, property: str) -> tuple[IndexFact, ...]: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Largest:
+    """The step of a plan that is expected to have the most rows to do with."""
+
+    rows: float
+    label: str
+
+
 class Estimator:
     """Expected rows of the steps of one plan."""
 
@@ -112,6 +121,29 @@ class Estimator:
         for step in steps:
             rows = self.after(step, rows)
         return rows
+
+    def largest(self, steps: Steps, rows: float = 1.0) -> Largest:
+        """Where the most rows are read or made; steps inside a join count like any other."""
+        most = Largest(rows, "nothing")
+        for step in steps:
+            found = [Largest(self._read_by(step), f"{step.label} reads")]
+            if isinstance(step, AntiJoinStep | OptionalStep):
+                found.append(self.largest(step.inner, rows))
+            rows = self.after(step, rows)
+            found.append(Largest(rows, f"{step.label} makes"))
+            most = max(most, *found, key=lambda part: part.rows)
+        return most
+
+    def _read_by(self, step: Step) -> float:
+        """The rows of the table that a step goes through; few if it knows which it wants."""
+        if isinstance(step, ExpandStep):
+            return self.stats.edge_count(step.op.edge_type)
+        if not isinstance(step, ScanStep):
+            return 0.0
+        node = self.catalog.nodes[step.op.type_name]
+        path = access_path(step.op.filters, node, lambda _: True)
+        is_lookup = path.access in (Access.LOOKUP, Access.LIST)
+        return self.scanned(step) if is_lookup else self.stats.node_count(node.name)
 
     def scanned(self, step: ScanStep) -> float:
         """The nodes a scan finds."""

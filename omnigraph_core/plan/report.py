@@ -134,12 +134,15 @@ class PlanReport:
     result: tuple[StepReport, ...]
     total: Work | None = None
     """The whole run, if it was one."""
+    engine: str | None = None
+    """Where it runs and why, if there was a choice."""
 
     @property
     def lines(self) -> tuple[str, ...]:
         parts = (line for step in (*self.steps, *self.result) for line in step.lines())
+        where = () if self.engine is None else (f"{_INDENT}{self.engine}",)
         done = () if self.total is None else (_done(self.total),)
-        return (f"query {self.query}", *(f"{_INDENT}{line}" for line in parts), *done)
+        return (f"query {self.query}", *(f"{_INDENT}{line}" for line in parts), *where, *done)
 
     @property
     def text(self) -> str:
@@ -151,6 +154,8 @@ class PlanReport:
             "steps": [step.to_json() for step in self.steps],
             "result": [part.to_json() for part in self.result],
         }
+        if self.engine is not None:
+            found["engine"] = self.engine
         if self.total is not None:
             found["rows"] = self.total.rows_out
             found["seconds"] = self.total.seconds
