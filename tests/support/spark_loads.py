@@ -1,0 +1,41 @@
+"""Loads for tests of Spark, as functions of a runner: whoever holds a session can be told to do
+them. Arguments and results are JSON."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from omnigraph_core.engine.omnigraph import Omnigraph
+from omnigraph_core.engine.writes import load_options
+from omnigraph_core.spark.ingest import load as spark_load
+from omnigraph_core.spark.ingest import parts
+from omnigraph_core.write.sources import open_sources
+from tests.support.load_worlds import outcome
+
+if TYPE_CHECKING:
+    from omnigraph_core.spark.runner import Runner
+
+
+def load(runner: Runner, graph: str, data: list[str], **options: Any) -> Any:
+    """What became of a load; the session of the runner does it."""
+    opened = Omnigraph.open(graph)
+    return outcome(
+        partial(
+            spark_load.load,
+            opened._context,
+            open_sources(data),
+            load_options("main", **options),
+            runner,
+        )
+    )
+
+
+def load_in_parts(runner: Runner, graph: str, data: list[str], mode: str, part_bytes: int) -> Any:
+    """The same in parts of a size."""
+    whole = spark_load.split
+    spark_load.split = partial(parts.split, part_bytes=part_bytes)
+    try:
+        return load(runner, graph, data, mode=mode)
+    finally:
+        spark_load.split = whole
