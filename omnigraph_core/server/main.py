@@ -163,6 +163,9 @@ def _listening(address: Address) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((address.host, address.port))
+        # At once: an address that is bound and not listened on can be taken by another server that
+        # starts, too, and only one of the two would ever be heard.
+        listener.listen(_BACKLOG)
         listener.set_inheritable(True)
     except OSError as problem:
         listener.close()

@@ -14,8 +14,8 @@ import pytest
 from typer.testing import CliRunner
 
 from omnigraph_core.errors import ConfigError
-from omnigraph_core.server.main import cli
-from omnigraph_core.server.options import ServerOptions
+from omnigraph_core.server.main import _listening, cli
+from omnigraph_core.server.options import ServerOptions, parse_bind
 from omnigraph_core.server.serving import prepare
 from tests.support.server import run_server, server_process, tokens
 
@@ -51,6 +51,14 @@ def test_what_stops_a_start(people: Omnigraph, tmp_path: Path) -> None:
 
         with ThreadPoolExecutor(2) as pool:
             assert [told for told in pool.map(run, cases) if told] == []
+
+
+def test_an_address_is_taken_from_the_start() -> None:
+    """Of two servers that start at the same time one is told that the other was first."""
+    with _listening(parse_bind("127.0.0.1:0")) as first:
+        address = parse_bind(f"127.0.0.1:{first.getsockname()[1]}")
+        with pytest.raises(ConfigError, match=r"cannot listen on .*: Address already in use"):
+            _listening(address)
 
 
 def test_what_cannot_be_prepared(
