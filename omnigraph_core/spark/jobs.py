@@ -17,7 +17,7 @@ from omnigraph_core import interruption
 from omnigraph_core.errors import JobFailed, OmnigraphError
 from omnigraph_core.spark.outcomes import settled
 from omnigraph_core.spark.session import is_connect
-from omnigraph_core.spark.told import summary
+from omnigraph_core.spark.told import advice, summary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -96,7 +96,10 @@ def _returned(done: Future[T], name: str) -> T:
     if isinstance(problem, OmnigraphError):
         raise problem
     raise JobFailed(
-        f"Spark could not run `{name}`: {summary(problem)}", job=name, trace=str(problem)
+        f"Spark could not run `{name}`: {summary(problem)}",
+        job=name,
+        trace=str(problem),
+        hint=advice(problem),
     ) from problem
 
 

@@ -7,6 +7,7 @@ tests of this directory follow one another, so that as a rule one worker starts 
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -56,6 +57,7 @@ def cluster_driver(cluster: StandaloneCluster) -> Iterator[DriverThere]:
         "spark.executor.cores": "1",
         "spark.executor.memory": "512m",
         "spark.driver.host": "127.0.0.1",
+        "spark.pyspark.python": sys.executable,
         "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
         "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
     }

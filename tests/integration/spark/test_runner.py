@@ -1,0 +1,133 @@
+"""A runner does every task once, whatever happens, and the same wherever Spark runs."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from omnigraph_core.errors import MergeConflicts
+from tests.support import spark_jobs as jobs
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.spark import Driver
+
+
+def test_results_are_in_the_order_of_the_tasks(driver: Driver) -> None:
+    assert driver.call(jobs.squares, 0) == []
+    assert driver.call(jobs.squares, 1) == [0]
+    assert driver.call(jobs.squares, 40) == [number**2 for number in range(40)]
+    assert driver.call(jobs.rich_values)
+
+
+def test_each_task_is_a_spark_task_of_a_job_with_a_name(driver: Driver) -> None:
+    found = driver.call(jobs.spark_tasks, 12, "twelve tasks")
+    assert [partition for partition, _, _ in found] == list(range(12))
+    if driver.name == "connect":  # the server describes jobs by itself
+        assert all("twelve-tasks" in tags for _, _, tags in found)
+    else:
+        assert {description for _, description, _ in found} == {"twelve tasks"}
+
+
+def test_progress_rises_to_the_end(driver: Driver, tmp_path: Path) -> None:
+    heard = driver.call(jobs.told, str(tmp_path), 6)
+    assert heard[0] == 1, "it is told while other tasks wait for it"
+    assert heard == sorted(set(heard))
+    assert heard[-1] == 6
+
+
+def test_an_error_of_ours_arrives_as_it_was(driver: Driver) -> None:
+    found = driver.call(jobs.failure, "fail_from_two")
+    assert found["type"] == "MergeConflicts"
+    assert found["message"] == MergeConflicts("conflict in task 2", jobs.CONFLICTS).message
+    assert found["details"] == {"merge_conflicts": jobs.CONFLICTS}
+    assert found["notes"] == ["2 of 4 tasks of `four tasks` failed: 3, 4"]
+    assert "in fail_from_two" in found["cause"]
+    assert found["done"] == 4, "all failures are known"
+
+
+def test_any_other_error_names_job_and_task(driver: Driver) -> None:
+    found = driver.call(jobs.failure, "divide")
+    assert found["type"] == "JobFailed"
+    assert found["message"] == (
+        "task 1 of 4 of `four tasks` failed: ZeroDivisionError: division by zero"
+    )
+    assert found["details"]["job"] == "four tasks"
+    assert found["details"]["tasks"] == [0, 2]
+    assert "in divide" in found["details"]["trace"]
+    assert "in divide" in found["cause"]
+
+
+def test_what_cannot_travel_is_an_error(driver: Driver) -> None:
+    found = driver.call(jobs.failure, "return_a_lock")
+    assert found["type"] == "JobFailed"
+    assert "cannot pickle '_thread.lock' object" in found["message"]
+    assert found["details"]["tasks"] == [0, 1, 2, 3]
+
+    found = driver.call(jobs.failure, "hold_a_lock")
+    assert found["type"] == "MergeConflicts"
+    assert found["details"] == {"merge_conflicts": jobs.CONFLICTS}
+
+    said = driver.call(jobs.send_a_lock)
+    assert said.startswith("JobFailed: Spark could not run `locks`: ")
+    assert "lock" in said.removeprefix("JobFailed: Spark could not run `locks`: ")
+
+
+def test_a_killed_worker_is_replaced(driver: Driver, tmp_path: Path) -> None:
+    assert driver.call(jobs.survive, str(tmp_path)) == [0, 10, 20, 30, 40]
+    attempts = [len(list(tmp_path.glob(f"attempt-{number}-*"))) for number in range(5)]
+    assert attempts[2] == 3
+    assert sum(attempts) >= 7
+
+
+def test_a_task_that_kills_every_worker_fails_the_job(driver: Driver) -> None:
+    found = driver.call(jobs.perish)
+    assert found["type"] == "JobFailed"
+    assert found["message"].startswith("Spark could not run `perish`: ")
+    assert "Job aborted" in found["message"]
+    assert driver.call(jobs.squares, 3) == [0, 1, 4], "the session goes on"
+
+
+@pytest.mark.parametrize("how", ["keyboard", "check"])
+def test_a_stopped_job_stops(driver: Driver, tmp_path: Path, how: str) -> None:
+    found = driver.call(jobs.interrupt, str(tmp_path), how)
+    assert found["raised"] == {"keyboard": "KeyboardInterrupt", "check": "QueryCancelled"}[how]
+    assert found["seconds"] < jobs.BEATING_SECONDS / 3
+    _wait_for_silence(tmp_path)
+    started = len(list(tmp_path.glob("beat-*")))
+    assert 1 <= started < 8
+    assert driver.call(jobs.squares, 3) == [0, 1, 4], "the session goes on"
+    assert len(list(tmp_path.glob("beat-*"))) == started, "no task was left to be started"
+
+
+def _wait_for_silence(directory: Path) -> None:
+    """Spark kills a worker some seconds after its task was cancelled."""
+    deadline = time.monotonic() + jobs.BEATING_SECONDS / 2
+    heard = jobs.beats(str(directory))
+    while time.monotonic() < deadline:
+        time.sleep(1)
+        before, heard = heard, jobs.beats(str(directory))
+        if heard == before:
+            return
+    raise AssertionError("a task goes on")
+
+
+def test_stopping_a_job_leaves_others_alone(driver: Driver, tmp_path: Path) -> None:
+    found = driver.call(jobs.side_by_side, str(tmp_path))
+    assert found == {"found": [0, 1, 4, 9, 16, 25], "stopped": ["QueryCancelled"]}
+    _wait_for_silence(tmp_path)
+
+
+def test_tasks_see_the_settings_of_the_driver(driver: Driver) -> None:
+    found = driver.call(jobs.regions)
+    theirs = [None] * 3
+    ours = driver.name != "connect"  # a server has an environment of its own
+    assert found == {
+        "first": ["first"] * 3 if ours else theirs,
+        "second": ["second"] * 3 if ours else theirs,
+        "None": theirs,
+        "given": ["given"] * 3,
+    }

@@ -1,0 +1,262 @@
+"""Jobs for a runner, and the tasks they are made of: what is to hold wherever Spark runs.
+
+Each job takes a runner first and returns JSON, so that it can be called through a `Driver`. Tasks
+leave files behind as evidence, for they run in processes of their own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+import time
+import traceback
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from omnigraph_core.errors import MergeConflicts, OmnigraphError, QueryCancelled
+from omnigraph_core.interruption import interrupted_by
+from omnigraph_core.spark.runner import SparkRunner
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from omnigraph_core.spark.runner import Runner
+
+CONFLICTS: Final = [{"table_key": "node:Part", "row_id": "p1", "kind": "both_changed"}]
+BEATING_SECONDS: Final = 90
+
+
+def slow_square(number: int) -> int:
+    """The first take longest: results do not come in the order of the tasks."""
+    time.sleep(max(0.0, 0.3 - number * 0.1))
+    return number * number
+
+
+def squares(runner: Runner, count: int) -> list[int]:
+    return runner.map(slow_square, range(count), name="squares")
+
+
+def rich_values(runner: Runner) -> bool:
+    """Tasks and results are whatever can be pickled, a function of the caller included."""
+    shift = 3
+
+    def shifted(pair: tuple[int, Path]) -> dict[str, Any]:
+        return {"sum": pair[0] + shift, "path": pair[1] / "x", "none": None, "ids": {pair[0]}}
+
+    found = runner.map(shifted, [(1, Path("a")), (2, Path("b"))], name="shifted")
+    return found == [
+        {"sum": 4, "path": Path("a/x"), "none": None, "ids": {1}},
+        {"sum": 5, "path": Path("b/x"), "none": None, "ids": {2}},
+    ]
+
+
+def spark_task(_: int) -> tuple[int, str | None, str | None]:
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    assert context is not None
+    tags = context.getLocalProperty("spark.job.tags")
+    return context.partitionId(), context.getLocalProperty("spark.job.description"), tags
+
+
+def spark_tasks(runner: Runner, count: int, name: str) -> list[Any]:
+    """Which Spark task did each task, and how its job is called."""
+    return runner.map(spark_task, range(count), name=name)
+
+
+def wait_for_news(task: tuple[str, int]) -> None:
+    """All tasks but the first end when somebody has heard of the first."""
+    directory, number = task
+    deadline = time.monotonic() + BEATING_SECONDS
+    while number and not list(Path(directory).glob("heard-*")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
+def told(runner: Runner, directory: str, count: int) -> list[int]:
+    """How many tasks were said to be done, as it went on."""
+    heard: list[int] = []
+
+    def hear(done: int) -> None:
+        heard.append(done)
+        (Path(directory) / f"heard-{done}").touch()
+
+    tasks = [(directory, number) for number in range(count)]
+    runner.map(wait_for_news, tasks, name="news", on_done=hear)
+    return heard
+
+
+def fail_from_two(number: int) -> int:
+    if number >= 2:
+        raise MergeConflicts(f"conflict in task {number}", CONFLICTS)
+    return number
+
+
+def divide(number: int) -> float:
+    return 6 / (number % 2)
+
+
+def return_a_lock(_: int) -> object:
+    return threading.Lock()
+
+
+def hold_a_lock(_: int) -> object:
+    error = MergeConflicts("it cannot travel", CONFLICTS)
+    error.lock = threading.Lock()  # type: ignore[attr-defined]
+    raise error
+
+
+def failure(runner: Runner, task: str) -> dict[str, Any]:
+    """What a job of four tasks raises, and how many tasks were done."""
+    done: list[int] = []
+    try:
+        runner.map(globals()[task], range(4), name="four tasks", on_done=done.append)
+    except OmnigraphError as error:
+        return {
+            "type": type(error).__name__,
+            "message": error.message,
+            "details": error.details(),
+            "notes": getattr(error, "__notes__", []),
+            "cause": "".join(traceback.format_exception(error.__cause__)),
+            "done": done[-1] if done else 0,
+        }
+    raise AssertionError("nothing was raised")
+
+
+def send_a_lock(runner: Runner) -> str:
+    """Work that cannot be sent anywhere."""
+    lock = threading.Lock()
+    try:
+        runner.map(lambda _: lock.locked(), [1], name="locks")
+    except OmnigraphError as error:
+        return f"{type(error).__name__}: {error.message}"
+    raise AssertionError("nothing was raised")
+
+
+def leave_a_file(directory: str, prefix: str) -> int:
+    """How many such files there were."""
+    before = len(list(Path(directory).glob(f"{prefix}*")))
+    (Path(directory) / f"{prefix}{uuid.uuid4().hex}").touch()
+    return before
+
+
+def die_twice(task: tuple[str, int]) -> int:
+    """The worker of the third task is killed in the midst of it, and so is the next one."""
+    directory, number = task
+    before = leave_a_file(directory, f"attempt-{number}-")
+    if number == 2 and before < 2:
+        os.kill(os.getpid(), signal.SIGKILL if before else signal.SIGSEGV)
+    return number * 10
+
+
+def die_always(_: int) -> None:
+    os._exit(13)
+
+
+def survive(runner: Runner, directory: str) -> list[int]:
+    return runner.map(die_twice, [(directory, number) for number in range(5)], name="survive")
+
+
+def perish(runner: Runner) -> dict[str, str]:
+    try:
+        runner.map(die_always, [0], name="perish")
+    except OmnigraphError as error:
+        return {"type": type(error).__name__, "message": error.message}
+    raise AssertionError("nothing was raised")
+
+
+def beat(task: tuple[str, int]) -> None:
+    """Write on and on, far longer than any test waits."""
+    directory, number = task
+    path = Path(directory) / f"beat-{number}"
+    deadline = time.monotonic() + BEATING_SECONDS
+    while time.monotonic() < deadline:
+        with path.open("a") as file:
+            file.write(".")
+        time.sleep(0.05)
+
+
+def beats(directory: str) -> int:
+    return sum(path.stat().st_size for path in Path(directory).glob("beat-*"))
+
+
+def interrupt(runner: Runner, directory: str, how: str) -> dict[str, Any]:
+    """A job of eight long tasks that is stopped once its first tasks are under way."""
+    stopped_at: list[float] = []
+
+    def is_under_way() -> bool:
+        return beats(directory) > 4
+
+    def check() -> None:
+        if is_under_way():
+            stopped_at.append(time.monotonic())
+            raise QueryCancelled
+
+    def press() -> None:
+        while not is_under_way():
+            time.sleep(0.05)
+        stopped_at.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    stopping: contextlib.AbstractContextManager[None] = interrupted_by(check)
+    if how == "keyboard":
+        threading.Thread(target=press, daemon=True).start()
+        stopping = contextlib.nullcontext()
+    try:
+        with stopping:
+            runner.map(beat, [(directory, number) for number in range(8)], name="beats")
+    except (KeyboardInterrupt, QueryCancelled) as stop:
+        return {"raised": type(stop).__name__, "seconds": time.monotonic() - stopped_at[0]}
+    raise AssertionError("nothing was raised")
+
+
+def side_by_side(runner: Runner, directory: str) -> dict[str, Any]:
+    """Two jobs of one session: one is stopped, the other is not."""
+    stopped: list[str] = []
+
+    def stop() -> None:
+        if beats(directory):
+            raise QueryCancelled
+
+    def run_beats() -> None:
+        try:
+            with interrupted_by(stop):
+                runner.map(beat, [(directory, 0)], name="beats")
+        except QueryCancelled as error:
+            stopped.append(type(error).__name__)
+
+    beating = threading.Thread(target=run_beats, daemon=True)
+    beating.start()
+    found = runner.map(slow_square, range(6), name="squares")
+    beating.join()
+    return {"found": found, "stopped": stopped}
+
+
+def region(_: int) -> str | None:
+    return os.environ.get("AWS_REGION")
+
+
+@contextlib.contextmanager
+def region_set_to(name: str | None) -> Iterator[None]:
+    before = os.environ.pop("AWS_REGION", None)
+    if name is not None:
+        os.environ["AWS_REGION"] = name
+    try:
+        yield
+    finally:
+        os.environ.pop("AWS_REGION", None)
+        if before is not None:
+            os.environ["AWS_REGION"] = before
+
+
+def regions(runner: SparkRunner) -> dict[str, list[str | None]]:
+    """What tasks see of a variable of the driver, which changes from job to job."""
+    found = {}
+    for name in ("first", "second", None):
+        with region_set_to(name):
+            found[str(name)] = runner.map(region, range(3), name="regions")
+    given = SparkRunner(runner.session, environment={"AWS_REGION": "given"})
+    found["given"] = given.map(region, range(3), name="regions")
+    return found
