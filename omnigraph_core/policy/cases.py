@@ -66,7 +66,7 @@ def parse_cases(text: str, name: str) -> CaseFile:
         ConfigError: the text is wrong; tells every problem.
     """
     yaml = YamlText(text, name)
-    found = yaml.members(yaml.root, "the file", _DOCUMENT)
+    found = yaml.members(yaml.root, "the file", _DOCUMENT, is_lenient=True)
     cases = () if found is None else _cases(yaml, found)
     yaml.finish()
     return CaseFile(cases, yaml.warnings())
@@ -87,7 +87,7 @@ def _cases(yaml: YamlText, found: Mapping[str, Node]) -> tuple[Case, ...]:
     cases: list[Case] = []
     ids: set[str] = set()
     for place, item in enumerate(yaml.items(found.get("cases"), "`cases`") or [], 1):
-        members = yaml.members(item, f"case {place}", _CASE)
+        members = yaml.members(item, f"case {place}", _CASE, is_lenient=True)
         if members is None:
             continue
         id = yaml.text(members.get("id"), f"the id of case {place}")

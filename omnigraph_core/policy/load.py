@@ -44,7 +44,7 @@ def parse_policy(text: str, name: str) -> PolicyDocument:
         ConfigError: the text is wrong; tells every problem.
     """
     yaml = YamlText(text, name)
-    found = yaml.members(yaml.root, "the policy", _DOCUMENT)
+    found = yaml.members(yaml.root, "the policy", _DOCUMENT, is_lenient=True)
     document = PolicyDocument() if found is None else _document(yaml, found)
     yaml.finish()
     return document

@@ -77,19 +77,31 @@ class YamlText:
             raise ConfigError("\n".join(self._placed(item) for item in sorted(self._problems)))
 
     def members(
-        self, node: Node | None, what: str, known: Collection[str] | None = None
+        self,
+        node: Node | None,
+        what: str,
+        known: Collection[str] | None = None,
+        *,
+        is_lenient: bool = False,
     ) -> dict[str, Node] | None:
         """The members of a mapping; nothing at all is an empty one, None if it is something else.
 
         Args:
-            known: the names there are; others are warned of.
+            known: the names there are; others are a problem.
+            is_lenient: warn of others unless they look like one of those, misspelled.
         """
         if self.is_nothing(node):
             return {}
         if not isinstance(node, yaml.MappingNode):
             self.problem(node, f"{what} must be a mapping, not {_kind(node)}")
             return None
-        return self._checked_members(node, what, known)
+        found = self._pairs(node, what)
+        if known is None:
+            return {name: value for name, (_, value) in found.items()}
+        for name, (key, _) in found.items():
+            if name not in known:
+                self._refuse_key(key, name, what, known, is_lenient=is_lenient)
+        return {name: value for name, (_, value) in found.items() if name in known}
 
     def items(self, node: Node | None, what: str) -> list[Node] | None:
         """The items of a list; nothing at all is an empty one, None if it is something else."""
@@ -125,10 +137,9 @@ class YamlText:
         """Whether it is missing or null."""
         return node is None or node.tag == "tag:yaml.org,2002:null"
 
-    def _checked_members(
-        self, node: yaml.MappingNode, what: str, known: Collection[str] | None
-    ) -> dict[str, Node]:
-        found: dict[str, Node] = {}
+    def _pairs(self, node: yaml.MappingNode, what: str) -> dict[str, tuple[Node, Node]]:
+        """Keys and values by name."""
+        found: dict[str, tuple[Node, Node]] = {}
         for key, value in node.value:
             if key.tag == "tag:yaml.org,2002:merge":
                 self.problem(key, f"{what} has a merge key `<<`, write its members out")
@@ -138,25 +149,26 @@ class YamlText:
                 continue
             if name in found:
                 self.problem(key, f"{what} has `{name}` twice")
-            elif known is not None and name not in known:
-                self.warn(key, unknown_key(name, what, known))
             else:
-                found[name] = value
+                found[name] = key, value
         return found
+
+    def _refuse_key(
+        self, key: Node, name: str, what: str, known: Collection[str], *, is_lenient: bool
+    ) -> None:
+        unknown = f"{what} has an unknown key `{name[:_MOST_SHOWN]}`"
+        close = get_close_matches(name, list(known), 1)
+        if is_lenient and not close:
+            self.warn(key, f"{unknown} that is ignored")
+        else:
+            # Whoever wrote it meant something by it: a rule that is to hold on some branches alone
+            # must not hold on all of them.
+            advice = f"did you mean `{close[0]}`?" if close else f"give {choices(known)}"
+            self.problem(key, f"{unknown}, {advice}")
 
     def _placed(self, item: tuple[int, str]) -> str:
         line, text = item
         return f"{self._name}:{line}: {text}" if line else f"{self._name}: {text}"
-
-
-def unknown_key(name: str, what: str, known: Collection[str]) -> str:
-    """
-    >>> unknown_key("branch_scop", "rule 'r'", ["actions", "branch_scope"])
-    "rule 'r' has an unknown key `branch_scop` that is ignored; did you mean `branch_scope`?"
-    """
-    close = get_close_matches(name, list(known), 1)
-    tail = f"; did you mean `{close[0]}`?" if close else ""
-    return f"{what} has an unknown key `{name[:_MOST_SHOWN]}` that is ignored{tail}"
 
 
 def choices(known: Collection[str]) -> str:

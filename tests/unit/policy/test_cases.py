@@ -57,6 +57,7 @@ cases:
         "c.yaml:4: duplicate policy test case id 'a'",
         "c.yaml:5: case '#3' has no `expect`, give allow or deny",
         "c.yaml:5: case '#3' has no action",
+        "c.yaml:5: case 3 has an unknown key `actoin`, did you mean `action`?",
         "c.yaml:5: case 3 has no id",
         "c.yaml:6: case 4 must be a mapping, not `seven`",
     ]
@@ -72,4 +73,13 @@ def test_unknown_keys_are_warned_of() -> None:
     text = WHOLE.replace("id: one", "id: one, note: x")
     assert parse_cases(text, "c").warnings == (
         "c:3: case 1 has an unknown key `note` that is ignored",
+    )
+
+
+def test_misspelled_keys_are_refused() -> None:
+    """Ignored, a case would ask something else than was meant."""
+    with pytest.raises(ConfigError) as refused:
+        parse_cases(WHOLE.replace("target_branch:", "target:"), "c")
+    assert refused.value.message == (
+        "c:4: case 2 has an unknown key `target`, did you mean `target_branch`?"
     )

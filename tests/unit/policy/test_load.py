@@ -221,27 +221,40 @@ rules:
     assert lines == [f"p.yaml:{line}" for line in (1, 3, 4, 7, 7, 7, 8, 8)]
 
 
-def test_unknown_keys_are_warned_of() -> None:
+def test_unknown_keys_beside_the_rules_are_warned_of() -> None:
+    found = parse_policy("version: 1\nowner: ada\ngroups: { team: [ada] }\n", "p.yaml")
+    assert found.warnings == ("p.yaml:2: the policy has an unknown key `owner` that is ignored",)
+
+
+def test_unknown_keys_that_meant_a_limit_are_refused() -> None:
+    """Ignored, each of them would allow more than was written."""
     text = """\
 version: 1
-owner: ada
+protected_branch: [main]
+protected: [main]
 groups: { team: [ada] }
 rules:
   - id: r
     deny: {}
+    target_branch_scope: unprotected
     allow:
       actors: { group: team, user: x }
       actions: [read]
       branch_scop: protected
+      scope: protected
 """
-    found = parse_policy(text, "p.yaml")
-    assert found.warnings == (
-        "p.yaml:2: the policy has an unknown key `owner` that is ignored",
-        "p.yaml:6: rule 1 has an unknown key `deny` that is ignored",
-        "p.yaml:8: `actors` of rule 'r' has an unknown key `user` that is ignored",
-        "p.yaml:10: `allow` of rule 'r' has an unknown key `branch_scop` that is ignored; "
+    assert refused(text) == [
+        "p.yaml:2: the policy has an unknown key `protected_branch`, "
+        "did you mean `protected_branches`?",
+        "p.yaml:3: the policy has an unknown key `protected`, did you mean `protected_branches`?",
+        "p.yaml:7: rule 1 has an unknown key `deny`, give id or allow",
+        "p.yaml:8: rule 1 has an unknown key `target_branch_scope`, give id or allow",
+        "p.yaml:10: `actors` of rule 'r' has an unknown key `user`, give group",
+        "p.yaml:12: `allow` of rule 'r' has an unknown key `branch_scop`, "
         "did you mean `branch_scope`?",
-    )
+        "p.yaml:13: `allow` of rule 'r' has an unknown key `scope`, give actors, actions, "
+        "branch_scope or target_branch_scope",
+    ]
 
 
 def test_aliases_are_understood() -> None:
