@@ -34,6 +34,8 @@ from omnigraph_core.merge.three_way import stage_merge
 from omnigraph_core.settings import PUBLISH_LEASE
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from omnigraph_core.history.context import GraphContext
     from omnigraph_core.manifest.catalog import CatalogState
     from omnigraph_core.manifest.changes import Change
@@ -45,8 +47,17 @@ _REWRITES: Final = frozenset({TableOperation.COMPACTION, TableOperation.INDEX})
 """They hold the rows that were there before."""
 
 
+@dataclass(frozen=True, slots=True)
+class Author:
+    """Who writes to a branch; rows and schema may need different rights."""
+
+    actor: str | None
+    may_change_schema: Callable[[], object]
+    """Called before the branch gets another schema; raises to refuse."""
+
+
 def pick_commit(
-    context: GraphContext, commit_id: str, branch: str, options: MergeOptions, *, actor: str | None
+    context: GraphContext, commit_id: str, branch: str, options: MergeOptions, author: Author
 ) -> MergeResult:
     """Bring what one commit changed to a branch; of a merge, what it changed on its own branch.
 
@@ -55,18 +66,18 @@ def pick_commit(
         ConfigError: the first commit of a graph, or choices that cannot be used.
         MergeConflicts: something has to be decided first. Nothing was written.
     """
-    return _apply(context, commit_id, branch, options, is_revert=False, actor=actor)
+    return _apply(context, commit_id, branch, options, author, is_revert=False)
 
 
 def revert_commit(
-    context: GraphContext, commit_id: str, branch: str, options: MergeOptions, *, actor: str | None
+    context: GraphContext, commit_id: str, branch: str, options: MergeOptions, author: Author
 ) -> MergeResult:
     """Take back what one commit changed, and nothing that came after it.
 
     Raises:
         as `pick_commit`.
     """
-    return _apply(context, commit_id, branch, options, is_revert=True, actor=actor)
+    return _apply(context, commit_id, branch, options, author, is_revert=True)
 
 
 def _apply(
@@ -74,11 +85,11 @@ def _apply(
     commit_id: str,
     branch: str,
     options: MergeOptions,
+    author: Author,
     *,
     is_revert: bool,
-    actor: str | None,
 ) -> MergeResult:
-    check_actor(actor)
+    check_actor(author.actor)
     name = _public_branch(context, branch)
     commit = context.commits.find(commit_id)
     if commit.parent_commit_id is None:
@@ -93,7 +104,7 @@ def _apply(
         before, after = _without_rewrites(states[0].snapshot, states[1].snapshot)
         base, theirs = (after, before) if is_revert else (before, after)
         operation = "revert" if is_revert else "cherry_pick"
-        step = _Step(context, commit, base, theirs, name, options, operation, actor)
+        step = _Step(context, commit, base, theirs, name, options, operation, author)
         return step.attempt() if options.is_dry_run else land(context, name, step.attempt)
 
 
@@ -127,7 +138,7 @@ class _Step:
     branch: str
     options: MergeOptions
     operation: str
-    actor: str | None
+    author: Author
 
     def attempt(self) -> MergeResult:
         ref, target = self.context.head(self.branch)
@@ -135,6 +146,8 @@ class _Step:
         staged = stage_merge(
             self.context, self.base, target, self.theirs, self.options, common=common
         )
+        if staged.schema is not None:
+            self.author.may_change_schema()
         is_idle = not staged.conflicts and not _is_work(staged.tables, staged.schema)
         result = told(
             MergeResult(
@@ -153,7 +166,7 @@ class _Step:
             return result
         refuse_conflicts(staged)
         hit_staged()
-        draft = draft_of(staged, target, self.operation, merged=None, actor=self.actor)
+        draft = draft_of(staged, target, self.operation, merged=None, actor=self.author.actor)
         commit = publish(self.context, ref, target, draft)
         return replace(result, commit=commit, target_commit_id=commit.parent_commit_id or "")
 
@@ -198,7 +211,7 @@ def _is_work(tables: tuple[TableMerge, ...], schema: AcceptedSchema | None) -> b
 
 
 def reset_branch(
-    context: GraphContext, branch: str, wanted: Snapshot, *, is_confirmed: bool, actor: str | None
+    context: GraphContext, branch: str, wanted: Snapshot, author: Author, *, is_confirmed: bool
 ) -> GraphCommit:
     """Give a branch the state of another commit, with a new commit; its history stays.
 
@@ -210,7 +223,7 @@ def reset_branch(
         NotFoundError: no such branch, or cleanup has removed the state.
         ConflictError: others were first every time.
     """
-    check_actor(actor)
+    check_actor(author.actor)
     name = _public_branch(context, branch)
     lasting = timedelta(seconds=2 * PUBLISH_LEASE.read())
     with hold(context.store, wanted, purpose="reset", lasting=lasting) as kept:
@@ -221,12 +234,14 @@ def reset_branch(
             changes = _differences(state.snapshot, snapshot)
             if not changes:
                 return state.snapshot.commit
+            if _is_other_schema(state.snapshot, snapshot):
+                author.may_change_schema()
             if not is_confirmed:
                 raise _unconfirmed(name, state.snapshot, snapshot, changes)
             # All of the state is meant, so nothing may have come in between.
             needed = requirements_of(state.snapshot, touched=touched(changes))
             head = HeadIs(state.snapshot.commit.graph_commit_id)
-            draft = CommitDraft(changes, (head, *needed), "reset", actor=actor)
+            draft = CommitDraft(changes, (head, *needed), "reset", actor=author.actor)
             return publish(context, ref, state, draft)
 
         return land(context, name, attempt)
@@ -240,9 +255,13 @@ def _differences(now: Snapshot, wanted: Snapshot) -> tuple[Change, ...]:
         if current is None or _pointer(current) != _pointer(entry):
             changes.append(AdoptTable(entry, wanted.read_at))
     changes += [TombstoneTable(key) for key in now.tables if key not in wanted.tables]
-    if now.schema.hash != wanted.schema.hash:
+    if _is_other_schema(now, wanted):
         changes.append(AcceptSchema(wanted.schema))
     return tuple(changes)
+
+
+def _is_other_schema(now: Snapshot, wanted: Snapshot) -> bool:
+    return now.schema.hash != wanted.schema.hash
 
 
 def _pointer(entry: TableEntry) -> tuple[str, int]:
@@ -254,7 +273,7 @@ def _unconfirmed(
 ) -> ConfigError:
     keys = sorted(touched(changes))
     parts = [f"{len(keys)} tables ({', '.join(keys)})"] if keys else []
-    parts += ["the schema"] if now.schema.hash != wanted.schema.hash else []
+    parts += ["the schema"] if _is_other_schema(now, wanted) else []
     return ConfigError(
         f"resetting `{branch}` from {now.commit.graph_commit_id} to "
         f"{wanted.commit.graph_commit_id} would change {' and '.join(parts)}",

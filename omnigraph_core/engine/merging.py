@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from omnigraph_core.engine import merge_branches, merge_commits
+from omnigraph_core.engine.merge_commits import Author
 from omnigraph_core.errors import ConfigError
 from omnigraph_core.history.snapshots import ReadTarget
 from omnigraph_core.manifest.image import MAIN
@@ -98,9 +99,9 @@ class Merging:
             ConfigError: the first commit of a graph, or options that cannot be used.
             MergeConflicts: something has to be decided first. Nothing was written.
         """
-        actor = self._demand_step(commit_id, into, actor)
+        author = self._demand_step(commit_id, into, actor)
         options = merge_options(strategy, resolve, choices, is_dry_run=dry_run)
-        return merge_commits.pick_commit(self._context, commit_id, into, options, actor=actor)
+        return merge_commits.pick_commit(self._context, commit_id, into, options, author)
 
     def revert(
         self,
@@ -118,9 +119,9 @@ class Merging:
         Raises:
             as `cherry_pick`.
         """
-        actor = self._demand_step(commit_id, branch, actor)
+        author = self._demand_step(commit_id, branch, actor)
         options = merge_options(strategy, resolve, choices, is_dry_run=dry_run)
-        return merge_commits.revert_commit(self._context, commit_id, branch, options, actor=actor)
+        return merge_commits.revert_commit(self._context, commit_id, branch, options, author)
 
     def branch_reset(
         self,
@@ -143,18 +144,26 @@ class Merging:
             ConfigError: not confirmed.
             NotFoundError: no such branch or target.
         """
-        actor = self._rights.demand(Action.CHANGE, branch=branch, actor=actor)
+        author = self._author(branch, actor)
         chosen = ReadTarget(snapshot_id=target) if isinstance(target, str) else target
-        wanted = self._rights.demand_at(self._context, Action.READ, chosen, actor=actor).snapshot
+        wanted = self._rights.demand_at(
+            self._context, Action.READ, chosen, actor=author.actor
+        ).snapshot
         return merge_commits.reset_branch(
-            self._context, branch, wanted, is_confirmed=confirm, actor=actor
+            self._context, branch, wanted, author, is_confirmed=confirm
         )
 
-    def _demand_step(self, commit_id: str, branch: str, actor: str | None) -> str | None:
+    def _demand_step(self, commit_id: str, branch: str, actor: str | None) -> Author:
         """Writing to the branch, and reading where the commit was made: its rows come over."""
-        who = self._rights.demand(Action.CHANGE, branch=branch, actor=actor)
-        self._rights.demand_commit(self._context, Action.READ, commit_id, actor=actor)
-        return who
+        author = self._author(branch, actor)
+        self._rights.demand_commit(self._context, Action.READ, commit_id, actor=author.actor)
+        return author
+
+    def _author(self, branch: str, actor: str | None) -> Author:
+        """Whoever may change the rows of a branch; its schema only with the right to do that."""
+        demand = self._rights.demand
+        who = demand(Action.CHANGE, branch=branch, actor=actor)
+        return Author(who, lambda: demand(Action.SCHEMA_APPLY, target_branch=branch, actor=who))
 
 
 def merge_options(

@@ -27,6 +27,7 @@ from omnigraph_core.history import door, refs
 from omnigraph_core.history.runs import RunRegistry
 from omnigraph_core.history.snapshots import ReadTarget, commit_at_time, state_at_commit
 from omnigraph_core.ids import new_ulid
+from omnigraph_core.manifest.changes import SchemaChange
 from omnigraph_core.manifest.image import MAIN
 from omnigraph_core.manifest.names import check_actor
 from omnigraph_core.manifest.publisher import CommitDraft
@@ -220,6 +221,8 @@ class Omnigraph(Reads, Writes, Diffs, Merging, Evolution, Runs, Upkeep):
             CommitOutcomeUnknown: the store stopped answering; the commit may have landed.
         """
         actor = self._rights.demand(Action.CHANGE, branch=branch, actor=actor)
+        if any(isinstance(change, SchemaChange) for change in changes):
+            self._rights.demand(Action.SCHEMA_APPLY, target_branch=branch, actor=actor)
         # What only checks must look at the newest state; what commits finds it by committing.
         ref, state = self._context.base(branch) if changes else self._context.head(branch)
         wanted = (BranchIs(ref.incarnation), *requirements)

@@ -1,8 +1,8 @@
 """What an actor may do with a graph: asked by every public method before it looks at anything.
 
 Without a judge everything is allowed. A decision is made for the very actor that is recorded, and
-for the branch by the name it is found by, so that no spelling of a name gets around a rule. What is
-written to the branch of a run is judged as what it is about to become: a part of the run's target.
+for the branch by the name it is found by, so that no spelling of a name gets around a rule. The
+branch of a run is judged as what it came from and is about to become: a part of the run's target.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from omnigraph_core.errors import CommitNotFound, NotFoundError, PolicyDenied, R
 from omnigraph_core.history.runs import RunRegistry
 from omnigraph_core.manifest.image import MAIN
 from omnigraph_core.manifest.names import RUN_PREFIX
-from omnigraph_core.policy.model import Action, Request
+from omnigraph_core.policy.model import ON_BRANCH, Action, Request
 
 if TYPE_CHECKING:
     from omnigraph_core.history.context import GraphContext
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from omnigraph_core.policy.model import Decision, Judge
 
 _LOG: Final = logging.getLogger("omnigraph.policy")
-_WRITES: Final = (Action.CHANGE, Action.SCHEMA_APPLY)
-"""What can be done to the branch of a run by its name."""
+_IN_RUNS: Final = ON_BRANCH | {Action.SCHEMA_APPLY}
+"""What can be done on the branch of a run by its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +93,9 @@ class Rights:
         branch: str | None,
         target_branch: str | None,
     ) -> Decision:
-        written = (target_branch if branch is None else branch) or ""
-        run_id = written.strip().removeprefix(RUN_PREFIX)
-        if self.runs is None or action not in _WRITES or run_id == written.strip():
+        name = ((target_branch if branch is None else branch) or "").strip()
+        run_id = name.removeprefix(RUN_PREFIX)
+        if self.runs is None or action not in _IN_RUNS or run_id == name:
             return _ask(judge, who, action, branch, target_branch)
         try:
             run = self.runs.get(run_id)
@@ -179,8 +179,8 @@ def _branch_of_lost(context: GraphContext, target: ReadTarget) -> str | None:
 
 
 def _ask_in_run(judge: Judge, who: str | None, action: Action, run: RunRecord) -> Decision:
-    """Who began a run works in it, with the right to begin it still; others write to it only if
-    they may write to its target."""
+    """Who began a run works in it, with the right to begin it still; others do there only what
+    they may do on its target: its rows are those of the target, and more."""
     if who is not None and who == run.actor_id:
         begun = _ask(judge, who, Action.BRANCH_CREATE, run.target_branch, run.run_branch)
         own = _ask(judge, who, action, *_place(action, run.run_branch))
@@ -190,7 +190,7 @@ def _ask_in_run(judge: Judge, who: str | None, action: Action, run: RunRecord) -
 
 
 def _place(action: Action, branch: str) -> tuple[str | None, str | None]:
-    """The branch and the target branch of a request to write."""
+    """The branch and the target branch of a request for something on one branch."""
     return (None, branch) if action is Action.SCHEMA_APPLY else (branch, None)
 
 

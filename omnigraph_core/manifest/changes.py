@@ -118,6 +118,8 @@ class AcceptSchema:
 
 
 Change = RegisterTable | UpdateTable | AdoptTable | TombstoneTable | RenameTable | AcceptSchema
+SchemaChange = RegisterTable | TombstoneTable | RenameTable | AcceptSchema
+"""What changes which tables there are, and of what."""
 
 
 def apply_changes(image: Image, changes: Iterable[Change], *, branch: str | None) -> Image:

@@ -189,6 +189,8 @@ class _Load:
     def _staged(self, run: RunRecord, books: Omnigraph, job: RunningJob) -> object:
         """Load into the branch of a run, and publish that."""
         order, actor = self.order, self.graph.graph.actor
+        # Once more: a job waits for its turn, and the policy may be another one by now.
+        self.graph.graph.rights.demand(Action.CHANGE, branch=order.branch)
         options = self._options(job.hear)
         loaded = books.load(order.data, branch=run.run_branch, actor=actor, **options)
         job.check(is_pressing=True)
