@@ -47,7 +47,23 @@ def _behind_server(config: Config, chosen: ChosenGraph) -> Omnigraph:
 
 
 def _policy(config: Config, chosen: ChosenGraph) -> Judge | None:
-    path = policy_file(config, chosen.name)
+    """The policy of the graph, whether it was chosen by its name or by its address.
+
+    Raises:
+        ConfigError: it is wrong, or the graph has two.
+    """
+    from omnigraph_core.storage.uri import normal_address  # slow: a part of the engine
+
+    address = normal_address(chosen.address)
+    names = [name for name, it in config.graphs.items() if normal_address(it.uri) == address]
+    files = {name: policy_file(config, name) for name in names}
+    if len({*files.values()}) > 1:
+        raise ConfigError(
+            f"{' and '.join(f'`{name}`' for name in names)} are the same graph and have different "
+            "policies",
+            hint="give all of them the same `policy.file`, or leave one",
+        )
+    path = next(iter(files.values()), config.policy.file)
     if path is None:
         return None
     from omnigraph_core.policy.source import PolicyFile  # slow: brings Cedar

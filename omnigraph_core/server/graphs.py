@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from omnigraph_core.errors import ConfigError, GraphNotFound, OmnigraphError, StorageError
-from omnigraph_core.server.hiding import Hiding, hiding_of, normal_address
+from omnigraph_core.server.hiding import Hiding, hiding_of
+from omnigraph_core.storage.uri import normal_address
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

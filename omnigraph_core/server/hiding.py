@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from omnigraph_core.errors import ConfigError
-from omnigraph_core.storage.uri import parse_uri
+from omnigraph_core.storage.uri import normal_address
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -44,18 +43,6 @@ def _spellings(uri: str) -> Iterator[str]:
     for text in (f"file://{normal}", normal, *([plain] if "/" in plain else [])):
         yield text
         yield quote(text, safe="/:")
-
-
-def normal_address(uri: str) -> str:
-    """An address in the form that is the same for all its spellings; as it is if it cannot be one.
-
-    >>> normal_address("s3://lake/stock/"), normal_address("ftp://lake/stock")
-    ('s3://lake/stock', 'ftp://lake/stock')
-    """
-    try:
-        return parse_uri(uri).text
-    except ConfigError:
-        return uri
 
 
 def renamed(value: Any, names: Mapping[str, str]) -> Any:

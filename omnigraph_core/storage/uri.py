@@ -74,6 +74,18 @@ def parse_uri(text: str) -> StoreUri:
     return _local(text)
 
 
+def normal_address(text: str) -> str:
+    """An address in the form that is the same for all its spellings; as it is if it cannot be one.
+
+    >>> normal_address("s3://lake/stock/"), normal_address("ftp://lake/stock")
+    ('s3://lake/stock', 'ftp://lake/stock')
+    """
+    try:
+        return parse_uri(text).text
+    except ConfigError:
+        return text
+
+
 def _s3(text: str) -> StoreUri:
     bucket, _, prefix = text[len("s3://") :].partition("/")
     segments = [segment for segment in prefix.split("/") if segment]

@@ -23,8 +23,10 @@ from omnigraph_core.cli.options import MAIN, JsonOption, QuietOption
 from omnigraph_core.cli.output import key_values, print_json, print_lines, with_actor
 from omnigraph_core.cli.progress import busy
 from omnigraph_core.cli.target import GivenGraph, on_graph
+from omnigraph_core.errors import PolicyDenied
 
 if TYPE_CHECKING:
+    from omnigraph_core.engine.omnigraph import Omnigraph
     from omnigraph_core.history.runs import RunRecord
 
 app = typer.Typer(help="Work out of sight of a branch, and publish it.", no_args_is_help=True)
@@ -112,10 +114,18 @@ def publish(
         headline = f"published {run_id} to {result.target}"
         print_merge(result, headline, conflicts, actor=graph.actor, as_json=as_json)
         return
-    witness = Witness(opened, opened.get_run(run_id).target_branch)
+    witness = Witness(opened, _try_target(opened, run_id))
     with interruptible(lambda: witness.outcome("published")), reported_conflicts(conflicts), doing:
         run = opened.publish_run(run_id, actor=graph.actor, **choice.options())
     _print(run, as_json=as_json)
+
+
+def _try_target(graph: Omnigraph, run_id: str) -> str | None:
+    """The branch a run is aimed at; None if the actor may publish runs and not look at them."""
+    try:
+        return graph.get_run(run_id).target_branch
+    except PolicyDenied:
+        return None
 
 
 @app.command()

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from omnigraph_core.errors import PolicyDenied
 from omnigraph_core.policy.model import Action
 from omnigraph_core.server import settings
-from omnigraph_core.server.access import Caller, Graph, known_graph, serving_of
+from omnigraph_core.server.access import Caller, known_graph, serving_of
 from omnigraph_core.server.answers import answer
 from omnigraph_core.server.metrics import CONTENT_TYPE, Metrics
 from omnigraph_core.server.openapi import VERSION
@@ -75,8 +75,12 @@ async def metrics(request: Request, caller: Caller) -> Response:
     summary="The graphs of this server",
     responses={200: {"model": GraphListOutput}},
 )
-async def list_graphs(request: Request, graph: Graph) -> Response:
+async def list_graphs(request: Request, caller: Caller) -> Response:
+    await known_graph(request)
     serving = serving_of(request)
+    # By the policy of the default graph, under whatever name it is asked: that of another graph
+    # says nothing of the server.
+    graph = await serving.graphs.served(None, caller)
     if graph.judge is not None:
         graph.graph.rights.demand(Action.GRAPH_LIST)
     elif not serving.options.lists_graphs:

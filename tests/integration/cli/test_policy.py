@@ -135,6 +135,41 @@ def test_a_graph_may_have_a_policy_of_its_own(folder: Path, tmp_path: Path) -> N
     assert done.stdout == f"policy valid: {tmp_path}/own.yaml [1 actors]\n"
 
 
+OWN = "version: 1\ngroups: { team: [ada] }\n"
+OPEN = OWN + "rules:\n  - { id: all, allow: { actors: { group: team }, actions: [read] } }\n"
+
+
+def test_the_policy_of_a_graph_holds_however_the_graph_is_named(tmp_path: Path) -> None:
+    (tmp_path / "own.yaml").write_text(OWN)
+    (tmp_path / "omnigraph.yaml").write_text(
+        "graphs:\n  own: { uri: g, policy: { file: own.yaml } }\n  none: { uri: elsewhere }\n"
+    )
+    made = omnigraph("init", "--schema", STOCK / "schema.pg", "g", folder=tmp_path)
+    assert made.returncode == 0
+    (tmp_path / "link").symlink_to("g")
+    names = (["--target", "own"], ["g"], ["--uri", "./g/"], [tmp_path / "g"], ["link"])
+    for name in (*names, [(tmp_path / "g").as_uri()]):
+        done = omnigraph("branch", "list", *name, "--as", "ada", folder=tmp_path)
+        assert done.stderr == "error: policy denied action 'read' for actor 'ada'\n", name
+    shutil.copytree(tmp_path / "g", tmp_path / "copy")
+    done = omnigraph("branch", "list", "copy", folder=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "main\n")  # another graph
+
+
+def test_a_graph_with_two_policies_is_not_opened(tmp_path: Path) -> None:
+    (tmp_path / "own.yaml").write_text(OWN)
+    (tmp_path / "open.yaml").write_text(OPEN)
+    (tmp_path / "omnigraph.yaml").write_text(
+        "graphs:\n  own: { uri: g, policy: { file: own.yaml } }\n"
+        "  same: { uri: ./g, policy: { file: open.yaml } }\n"
+    )
+    omnigraph("init", "--schema", STOCK / "schema.pg", "g", folder=tmp_path)
+    for name in ("own", "same"):
+        done = omnigraph("branch", "list", "--target", name, "--as", "ada", folder=tmp_path)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "`own` and `same` are the same graph and have different policies" in done.stderr
+
+
 def test_matrix(folder: Path) -> None:
     wanted = ("--action", "read", "--action", "branch-merge", "--action", "admin")
     done = policy("matrix", *wanted, folder=folder)
