@@ -24,8 +24,9 @@ from omnigraph_core.storage.indexes import index_coverage, stage_index
 from omnigraph_core.storage.segments import IndexRequest, Metric, SegmentKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from omnigraph_core.engine.workers import Indexed, Wanted, Workers
     from omnigraph_core.history.context import GraphContext
     from omnigraph_core.history.refs import BranchRef
     from omnigraph_core.manifest.image import TableEntry
@@ -106,9 +107,12 @@ def index_status(context: GraphContext, snapshot: Snapshot) -> tuple[IndexReport
 
 
 def ensure_indices(
-    context: GraphContext, branch: str, *, actor: str | None
+    context: GraphContext, branch: str, *, actor: str | None, workers: Workers | None = None
 ) -> tuple[IndexReport, ...]:
     """Build what is missing of every declared index of a branch; at most one commit.
+
+    Args:
+        workers: who builds; by default threads of this process.
 
     Raises:
         BranchNotFound: there is none of that name.
@@ -122,18 +126,14 @@ def ensure_indices(
         for key, entry in snapshot.tables.items()
         if requests.get(key) and not _is_inherited(entry, ref.branch)
     ]
-    with ThreadPoolExecutor(PARALLEL) as pool:
-        done = pool.map(
-            lambda entry: build_indexes(
-                context.table(entry.location, entry.physical_version), requests[entry.table_key]
-            ),
-            entries,
-        )
-        work = {
-            entry.table_key: (table, names)
-            for entry, (table, names) in zip(entries, done, strict=True)
-            if names
-        }
+    tables = open_tables(context, entries)
+    wanted = [(table, requests[e.table_key]) for table, e in zip(tables, entries, strict=True)]
+    done = _build_in_threads(wanted) if workers is None else workers.index(wanted)
+    work = {
+        entry.table_key: (table, names)
+        for entry, (table, names) in zip(entries, done, strict=True)
+        if names
+    }
     changes = {
         key: UpdateTable.of(key, table, TableOperation.INDEX) for key, (table, _) in work.items()
     }
@@ -144,6 +144,18 @@ def ensure_indices(
         replace(report, is_built=(report.table_key, report.name) in built)
         for report in index_status(context, after)
     )
+
+
+def open_tables(context: GraphContext, entries: Sequence[TableEntry]) -> list[Table]:
+    """The tables that a snapshot names, to stage on."""
+    with ThreadPoolExecutor(PARALLEL) as pool:
+        opened = pool.map(lambda e: context.table(e.location, e.physical_version), entries)
+        return list(opened)
+
+
+def _build_in_threads(wanted: Sequence[Wanted]) -> list[Indexed]:
+    with ThreadPoolExecutor(PARALLEL) as pool:
+        return list(pool.map(lambda item: build_indexes(*item), wanted))
 
 
 def publish_work(
@@ -175,7 +187,7 @@ def publish_work(
     return frozenset(left)
 
 
-def build_indexes(table: Table, requests: Iterable[IndexRequest]) -> tuple[Table, tuple[str, ...]]:
+def build_indexes(table: Table, requests: Iterable[IndexRequest]) -> Indexed:
     """The table with every requested index completed, and the names of those that were not."""
     built = []
     for request in requests:

@@ -12,9 +12,14 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from omnigraph_core.engine.indexing import build_indexes, index_requests, publish_work
+from omnigraph_core.engine.indexing import (
+    build_indexes,
+    index_requests,
+    open_tables,
+    publish_work,
+)
 from omnigraph_core.errors import PreconditionFailed, StorageError, VersionConflict
 from omnigraph_core.history.door import commit
 from omnigraph_core.manifest.changes import UpdateTable
@@ -33,14 +38,18 @@ from omnigraph_core.storage.fragments import current_fragments
 from omnigraph_core.storage.log import fold
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
+    from omnigraph_core.engine.workers import Indexed, Workers
     from omnigraph_core.history.context import GraphContext
     from omnigraph_core.history.refs import BranchRef
     from omnigraph_core.manifest.image import TableEntry
     from omnigraph_core.manifest.snapshot import Snapshot
     from omnigraph_core.storage.dataset import Table
     from omnigraph_core.storage.segments import IndexRequest
+
+    _WorkOn: TypeAlias = Callable[[Snapshot, Collection[str]], dict[str, "_Work"]]
+    """Works on tables of a snapshot, and tells what was done to those that had need of it."""
 
 _OPERATION: Final = "optimize"
 _AGAIN: Final = 2
@@ -88,17 +97,29 @@ class _Work:
 
 
 def optimize(
-    context: GraphContext, branch: str, *, include_inherited: bool = False, actor: str | None
+    context: GraphContext,
+    branch: str,
+    *,
+    include_inherited: bool = False,
+    actor: str | None,
+    workers: Workers | None = None,
 ) -> tuple[TableOptimizeStats, ...]:
     """Compact and index every table of a branch that has need of it; at most one commit.
 
     Args:
         include_inherited: also the tables that are as another branch made them.
+        workers: who compacts and indexes; by default threads of this process.
 
     Raises:
         BranchNotFound: there is none of that name.
         ConflictError: schema or branch moved meanwhile, or others were first every time.
     """
+
+    def work_on(snapshot: Snapshot, table_keys: Collection[str]) -> dict[str, _Work]:
+        if workers is None:
+            return _optimize_tables(context, snapshot, table_keys)
+        return _optimize_elsewhere(context, workers, snapshot, table_keys)
+
     ref, state = context.head(branch)
     snapshot = state.snapshot
     stats = {
@@ -107,9 +128,9 @@ def optimize(
         if not include_inherited and _is_inherited(entry, ref.branch)
     }
     own = [key for key in snapshot.tables if key not in stats]
-    work = _optimize_tables(context, snapshot, own)
+    work = work_on(snapshot, own)
     stats |= {key: _idle(key) for key in own if key not in work}
-    stats |= _publish(context, ref, snapshot, work, actor=actor)
+    stats |= _publish(context, ref, snapshot, work, work_on, actor=actor)
     _fold_logs(context)
     return tuple(stats[key] for key in sorted(stats))
 
@@ -142,13 +163,33 @@ def _optimize_table(
 ) -> _Work | None:
     before = context.table(entry.location, entry.physical_version)
     compacted = compact(before)
-    table, built = build_indexes(before if compacted is None else compacted, requests)
+    indexed = build_indexes(before if compacted is None else compacted, requests)
+    return _done(entry.table_key, before, compacted, indexed)
+
+
+def _optimize_elsewhere(
+    context: GraphContext, workers: Workers, snapshot: Snapshot, table_keys: Collection[str]
+) -> dict[str, _Work]:
+    """The same by others, who like to know of all tables at once."""
+    requests = index_requests(snapshot)
+    before = open_tables(context, [snapshot.tables[key] for key in table_keys])
+    compacted = workers.compact(before)
+    newest = [old if new is None else new for old, new in zip(before, compacted, strict=True)]
+    indexed = workers.index(
+        [(table, requests.get(key, ())) for key, table in zip(table_keys, newest, strict=True)]
+    )
+    done = map(_done, table_keys, before, compacted, indexed)
+    return {item.change.table_key: item for item in done if item is not None}
+
+
+def _done(table_key: str, before: Table, compacted: Table | None, indexed: Indexed) -> _Work | None:
+    table, built = indexed
     if table is before:
         return None
     old, new = _fragment_ids(before), _fragment_ids(table)
-    stats = TableOptimizeStats(entry.table_key, len(old - new), len(new - old), built)
+    stats = TableOptimizeStats(table_key, len(old - new), len(new - old), built)
     operation = TableOperation.INDEX if compacted is None else TableOperation.COMPACTION
-    return _Work(stats, UpdateTable.of(entry.table_key, table, operation))
+    return _Work(stats, UpdateTable.of(table_key, table, operation))
 
 
 def _fragment_ids(table: Table) -> frozenset[int]:
@@ -160,6 +201,7 @@ def _publish(
     ref: BranchRef,
     snapshot: Snapshot,
     work: dict[str, _Work],
+    work_on: _WorkOn,
     *,
     actor: str | None,
 ) -> dict[str, TableOptimizeStats]:
@@ -171,7 +213,7 @@ def _publish(
             break
         context.forget(ref)
         ref, state = context.head(ref.branch)
-        work = _redone(context, snapshot, state.snapshot, work)
+        work = _redone(work_on, snapshot, state.snapshot, work)
         stats |= {key: item.stats for key, item in work.items()}
         stats |= {key: _idle(key) for key in stats if key not in work}
         snapshot = state.snapshot
@@ -208,7 +250,7 @@ def _is_published(
 
 
 def _redone(
-    context: GraphContext, before: Snapshot, now: Snapshot, work: dict[str, _Work]
+    work_on: _WorkOn, before: Snapshot, now: Snapshot, work: dict[str, _Work]
 ) -> dict[str, _Work]:
     """The work that is still good, and that on newer rows; none on tables that are gone."""
     is_same_schema = before.schema.hash == now.schema.hash
@@ -218,7 +260,7 @@ def _redone(
         if is_same_schema and now.tables.get(key) == before.tables[key]
     }
     moved = [key for key in work if key not in good and key in now.tables]
-    return good | _optimize_tables(context, now, moved)
+    return good | work_on(now, moved)
 
 
 def _idle(table_key: str) -> TableOptimizeStats:

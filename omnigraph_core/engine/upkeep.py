@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from omnigraph_core.engine.cleanup import cleanup
+from omnigraph_core.engine.indexing import ensure_indices
 from omnigraph_core.engine.optimize import optimize
 from omnigraph_core.engine.verify import verify
 from omnigraph_core.history.retention import retention
@@ -16,9 +17,11 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from omnigraph_core.engine.cleanup import CleanupReport
+    from omnigraph_core.engine.indexing import IndexReport
     from omnigraph_core.engine.optimize import TableOptimizeStats
     from omnigraph_core.engine.rights import Rights
     from omnigraph_core.engine.verifying.model import VerifyReport
+    from omnigraph_core.engine.workers import Workers
     from omnigraph_core.history.context import GraphContext
 
 
@@ -86,3 +89,30 @@ class Upkeep:
         """
         self._rights.demand(Action.READ)
         return verify(self._context, branch, is_deep=is_deep)
+
+
+def optimize_by(
+    graph: Upkeep,
+    workers: Workers,
+    *,
+    branch: str = MAIN,
+    include_inherited: bool = False,
+    actor: str | None = None,
+) -> tuple[TableOptimizeStats, ...]:
+    """As `Omnigraph.optimize`, with the heavy part done by others."""
+    actor = graph._rights.demand(Action.ADMIN, actor=actor)
+    return optimize(
+        graph._context,
+        branch,
+        include_inherited=include_inherited,
+        actor=actor,
+        workers=workers,
+    )
+
+
+def ensure_indices_by(
+    graph: Upkeep, workers: Workers, *, branch: str = MAIN, actor: str | None = None
+) -> tuple[IndexReport, ...]:
+    """As `Omnigraph.ensure_indices`, with the heavy part done by others."""
+    actor = graph._rights.demand(Action.ADMIN, actor=actor)
+    return ensure_indices(graph._context, branch, actor=actor, workers=workers)

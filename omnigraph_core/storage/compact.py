@@ -83,6 +83,8 @@ def plan_compaction(
 def run_task(table: Table, task: str) -> str:
     """Rewrite the fragments of one task; what `stage_compaction` needs, as a JSON text.
 
+    Where the rows came from is recorded beside the new files, and swept with them.
+
     Raises:
         PreconditionFailed: the table no longer holds a fragment of the task.
     """
@@ -94,6 +96,9 @@ def run_task(table: Table, task: str) -> str:
     replaced = [present[fragment_id] for fragment_id in content["fragments"]]
     with translated("compacting", table.uri):
         rewritten = _rewrite(table, replaced, content["target_rows"])
+    _REWRITTEN.hit()
+    record_rewrite(table, replaced, rewritten)
+    _RECORDED.hit()
     result = {
         "begun_at": begun_at,
         "layout": layout(table),
@@ -117,10 +122,6 @@ def stage_compaction(table: Table, results: Iterable[str]) -> Table | None:
 
     def prepare() -> Operation | None:
         groups = [_group(table, result) for result in done]
-        _REWRITTEN.hit()
-        for group in groups:
-            record_rewrite(table, list(group.old_fragments), list(group.new_fragments))
-            _RECORDED.hit()
         return LanceOperation.Rewrite(groups, []) if groups else None
 
     dated = table.since(min((result["begun_at"] for result in done), default=table.staged_since))

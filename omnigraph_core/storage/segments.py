@@ -16,6 +16,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+from lance.bitmap import Bitmap
+from lance.indices import IndicesBuilder
 
 from omnigraph_core.errors import InvariantBroken
 from omnigraph_core.failpoints import declare
@@ -24,7 +26,7 @@ from omnigraph_core.storage.fragments import current_fragments, layout
 from omnigraph_core.storage.translate import LIBRARY_ERRORS, brief, storage_error, translated
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from lance.dataset import Index
 
@@ -110,6 +112,21 @@ _PARTITION_ROWS: Final = {
 _MIN_PQ_VECTORS: Final = 256
 """A product quantizer learns that many codes and needs a vector for each."""
 
+_MIN_SAMPLE: Final = 256
+"""Vectors that are looked at to train one partition."""
+
+MERGEABLE: Final = frozenset(
+    {
+        SegmentKind.BTREE,
+        SegmentKind.BITMAP,
+        SegmentKind.LABEL_LIST,
+        SegmentKind.INVERTED,
+        SegmentKind.IVF_FLAT,
+    }
+)
+"""Kinds whose parts make the same segment as if it were built at once; of others each part has
+learnt something of its own."""
+
 _SUB_VECTOR_SIZES: Final = (16, 8, 4, 2, 1)
 _UNTRAINABLE: Final = re.compile(r"cannot train|not enough rows to train", re.I)
 
@@ -141,12 +158,69 @@ def build_segment(
     if built is None:
         return None
     _BUILT.hit()
-    files = {
-        fragment.id: tuple(file.path for file in fragment.files)
-        for fragment in current_fragments(table)
-        if fragment.id in built.fragment_ids
-    }
+    files = _files(table, built.fragment_ids)
     return pickle.dumps(Segment(built, layout(table), files, begun_at))
+
+
+def train_model(
+    table: Table, request: IndexRequest, fragment_ids: Collection[int]
+) -> pa.Array | None:
+    """The centroids that all parts of a vector index share; None if they cannot be trained."""
+    _check_column(table, request)
+    if request.column in UNINDEXABLE:
+        return None
+    chosen = sorted(fragment_ids)
+    count = _count_vectors(table, request, chosen)
+    if count < _MIN_SAMPLE:
+        return None
+    partitions = max(1, count // _PARTITION_ROWS[request.kind])
+    try:
+        builder = IndicesBuilder(table.dataset, request.column)
+        model = builder.train_ivf(partitions, distance_type=request.metric, fragment_ids=chosen)
+    except LIBRARY_ERRORS as problem:
+        if _UNTRAINABLE.search(brief(problem)):
+            return None
+        raise storage_error(problem, f"training index `{request.name}`", table.uri) from problem
+    return model.centroids
+
+
+def build_part(
+    table: Table, request: IndexRequest, fragment_ids: Collection[int], model: pa.Array | None
+) -> bytes:
+    """A part of a segment over some of its fragments, for `merge_parts`.
+
+    Args:
+        model: of `train_model`, for vectors.
+    """
+    _check_column(table, request)
+    table = open_table(table.store, table.location, table.physical_version)
+    options: dict[str, Any] = dict(TEXT_OPTIONS) if request.kind is SegmentKind.INVERTED else {}
+    if model is not None:
+        options = {
+            "metric": request.metric,
+            "num_partitions": len(model),
+            "ivf_centroids": model,
+        }
+    with translated(f"building index `{request.name}`", table.uri):
+        built = _create(table, request, sorted(fragment_ids), **options)
+    return pickle.dumps(_dated(built, table))
+
+
+def merge_parts(
+    table: Table, request: IndexRequest, fragment_ids: Collection[int], parts: Iterable[bytes]
+) -> bytes:
+    """One segment of parts that were built on this very version, as `build_segment` makes it.
+
+    Args:
+        fragment_ids: those of all parts; one without anything to index is covered all the same.
+    """
+    begun_at = time.time()
+    given = [pickle.loads(part) for part in parts]
+    with translated(f"merging index `{request.name}`", table.uri):
+        merged = table.dataset.merge_existing_index_segments(given)
+    _BUILT.hit()
+    whole = dataclasses.replace(merged, fragment_ids=Bitmap(fragment_ids))
+    return pickle.dumps(Segment(whole, layout(table), _files(table, fragment_ids), begun_at))
 
 
 def load_segment(content: bytes) -> Segment:
@@ -178,8 +252,19 @@ def _build_values(table: Table, request: IndexRequest, fragment_ids: list[int]) 
             return built
         # The files of a text segment are in parts until merged: unmerged, every search fails.
         # Merging compares version numbers, which mean nothing on detached versions.
-        part = dataclasses.replace(built, dataset_version=table.physical_version)
-        return table.dataset.merge_existing_index_segments([part])
+        return table.dataset.merge_existing_index_segments([_dated(built, table)])
+
+
+def _dated(built: Index, table: Table) -> Index:
+    return dataclasses.replace(built, dataset_version=table.physical_version)
+
+
+def _files(table: Table, fragment_ids: Collection[int]) -> dict[int, tuple[str, ...]]:
+    return {
+        fragment.id: tuple(file.path for file in fragment.files)
+        for fragment in current_fragments(table)
+        if fragment.id in fragment_ids
+    }
 
 
 def _build_vectors(table: Table, request: IndexRequest, fragment_ids: list[int]) -> Index | None:
@@ -199,10 +284,7 @@ def _build_vectors(table: Table, request: IndexRequest, fragment_ids: list[int])
 def _vector_options(
     table: Table, request: IndexRequest, fragment_ids: list[int]
 ) -> Iterator[dict[str, Any]]:
-    with translated("counting vectors", table.uri):
-        fragments = [table.dataset.get_fragment(item) for item in fragment_ids]
-        present = f"`{request.column}` IS NOT NULL"
-        count = sum(item.count_rows(present) for item in fragments if item is not None)
+    count = _count_vectors(table, request, fragment_ids)
     if not count:
         return
     partitions = max(1, count // _PARTITION_ROWS[request.kind])
@@ -217,6 +299,13 @@ def _vector_options(
             "num_sub_vectors": sub_vectors,
         }
     yield {"index_type": SegmentKind.IVF_FLAT, "num_partitions": 1}
+
+
+def _count_vectors(table: Table, request: IndexRequest, fragment_ids: list[int]) -> int:
+    with translated("counting vectors", table.uri):
+        fragments = [table.dataset.get_fragment(item) for item in fragment_ids]
+        present = f"`{request.column}` IS NOT NULL"
+        return sum(item.count_rows(present) for item in fragments if item is not None)
 
 
 def _create(table: Table, request: IndexRequest, fragment_ids: list[int], **options: Any) -> Index:

@@ -1,0 +1,1 @@
+"""Maintenance by executors: compaction, indexes and topology of tables of any size."""

@@ -1,0 +1,212 @@
+"""Executors leave a graph as one process would: the same rows, files, indexes, and one commit."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from omnigraph_core.engine.indexing import IndexState
+from omnigraph_core.engine.omnigraph import Omnigraph
+from omnigraph_core.engine.optimize import OptimizeReason
+from omnigraph_core.errors import JobFailed, PolicyDenied
+from omnigraph_core.failpoints import arm
+from omnigraph_core.spark.maintain.upkeep import build_indices_on, optimize_on
+from omnigraph_core.spark.runner import InProcessRunner, SparkRunner
+from tests.support.ageing import clean_up
+from tests.support.damage import damages
+from tests.support.judges import Recorder
+from tests.support.upkeep_worlds import (
+    answers,
+    coverage,
+    docs,
+    grown_graph,
+    records,
+    rows,
+    twin,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from omnigraph_core.spark.runner import Runner
+    from tests.support.spark import Driver
+
+PART_ROWS = 1_500
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("grown") / "graph"
+    grown_graph(root)
+    return root
+
+
+def optimize_there(runner: Runner, address: str) -> list[dict[str, object]]:
+    done = optimize_on(Omnigraph.open(address), runner, part_rows=PART_ROWS, actor="ada")
+    return [item.to_json() for item in done]
+
+
+def index_there(runner: Runner, address: str) -> list[dict[str, object]]:
+    return coverage(build_indices_on(Omnigraph.open(address), runner, part_rows=PART_ROWS))
+
+
+def operations(og: Omnigraph) -> list[str]:
+    return [commit.operation for commit in og.list_commits()]
+
+
+def test_optimize(driver: Driver, original: Path, tmp_path: Path) -> None:
+    here, there = twin(original, tmp_path / "here"), twin(original, tmp_path / "there")
+    before, found = rows(here), answers(here)
+    expected = [item.to_json() for item in here.optimize()]
+    assert driver.call(optimize_there, there.uri) == expected
+    assert rows(there) == rows(here) == before
+    assert answers(there) == found
+    assert coverage(there.index_status()) == coverage(here.index_status())
+    assert {report.state for report in there.index_status()} == {IndexState.COMPLETE}
+    assert records(tmp_path / "there") == records(tmp_path / "here") == 2
+    assert damages(there) == []
+    assert operations(there) == operations(here)
+    assert operations(there).count("optimize") == 1
+    assert there.list_commits(limit=1)[0].actor_id == "ada"
+    assert {item["reason"] for item in driver.call(optimize_there, there.uri)} == {"nothing to do"}
+    assert operations(there).count("optimize") == 1
+
+
+def test_indexes_of_many_fragments(driver: Driver, original: Path, tmp_path: Path) -> None:
+    here, there = twin(original, tmp_path / "here"), twin(original, tmp_path / "there")
+    found = answers(here)
+    reports = driver.call(index_there, there.uri)
+    assert reports == coverage(here.ensure_indices())
+    assert {(report["state"], report["segments"]) for report in reports} == {("complete", 1)}
+    assert answers(there) == found
+    assert damages(there) == []
+    assert operations(there).count("ensure_indices") == 1
+    assert [item["is_built"] for item in driver.call(index_there, there.uri)] == [False] * 11
+
+
+def test_indexes_catch_up_as_in_one_process(original: Path, tmp_path: Path) -> None:
+    here, there = twin(original, tmp_path / "here"), twin(original, tmp_path / "there")
+    for start in range(10_000, 13_000, 500):
+        assert index_there(InProcessRunner(), there.uri) == coverage(here.ensure_indices())
+        for og in (here, there):
+            og.load(docs(start, start + 500), type="Doc")
+    assert coverage(there.index_status()) == coverage(here.index_status())
+    assert max(report.segments for report in there.index_status()) > 1
+    assert damages(there) == []
+
+
+def test_a_merge_follows_rows_that_executors_moved(original: Path, tmp_path: Path) -> None:
+    og = twin(original, tmp_path / "graph")
+    og.branch_create("side")
+    og.mutate('query q() { update Doc set { title: "new" } where slug = "d00017" }', branch="side")
+    optimize_there(InProcessRunner(), og.uri)
+    assert records(tmp_path / "graph") == 2
+    before = rows(og)["node:Doc"]
+    og.branch_merge("side")
+    after = rows(og)["node:Doc"]
+    assert [row["id"] for old, row in zip(before, after, strict=True) if old != row] == ["d00017"]
+    assert damages(og) == []
+
+
+class Meddling:
+    """A runner that lets somebody write between its jobs."""
+
+    def __init__(self, meddle: Callable[[], None], times: int) -> None:
+        self._meddle, self._left = meddle, times
+        self._inner = InProcessRunner()
+
+    def map(self, work: Any, tasks: Sequence[Any], *, name: str, on_done: Any = None) -> list[Any]:
+        done = self._inner.map(work, tasks, name=name, on_done=on_done)
+        if name == "merge indexes" and self._left:
+            self._left -= 1
+            self._meddle()
+        return done
+
+
+@pytest.mark.parametrize(("times", "is_committed"), [(1, True), (3, False)])
+def test_a_table_that_moves_meanwhile(
+    original: Path, tmp_path: Path, times: int, is_committed: bool
+) -> None:
+    og, writer = twin(original, tmp_path / "graph"), Omnigraph.open(str(tmp_path / "graph"))
+    start = iter(range(20_000, 30_000, 10))
+
+    def meddle() -> None:
+        first = next(start)
+        writer.load(docs(first, first + 10), type="Doc")
+
+    done = {item.table_key: item for item in optimize_on(og, Meddling(meddle, times))}
+    assert done["edge:Cites"].committed
+    assert done["node:Doc"].committed is is_committed
+    assert done["node:Doc"].reason is (None if is_committed else OptimizeReason.MOVED)
+    assert operations(og).count("optimize") == 1
+    assert len(rows(og)["node:Doc"]) == 5943 + 10 * times
+    assert damages(og) == []
+
+
+def test_nothing_is_done_for_who_may_not(original: Path, tmp_path: Path) -> None:
+    twin(original, tmp_path / "graph")
+    judge = Recorder(is_allowing=False)
+    og = Omnigraph.open(str(tmp_path / "graph"), policy=judge, actor="eve")
+    for call in (optimize_on, build_indices_on):
+        with pytest.raises(PolicyDenied):
+            call(og, Meddling(lambda: pytest.fail("work was done"), 1))
+    assert [(item.actor, item.action) for item in judge.asked] == [("eve", "admin")] * 2
+
+
+def armed(point: str, marks: str, most: int, work: Any, task: Any) -> Any:
+    """Do a task that ends the process at a point, so many times."""
+    left = Path(marks)
+    if len(list(left.iterdir())) >= most:
+        return work(task)
+    (left / f"{len(list(left.iterdir()))}").touch()
+    with arm(point, "crash"):
+        return work(task)
+
+
+class Crashing:
+    """A runner whose workers die in the midst of a task."""
+
+    def __init__(self, session: SparkSession, point: str, marks: Path, most: int) -> None:
+        marks.mkdir()
+        self._runner = SparkRunner(session)
+        self._armed = partial(armed, point, str(marks), most)
+
+    def map(self, work: Any, tasks: Sequence[Any], *, name: str, on_done: Any = None) -> list[Any]:
+        return self._runner.map(partial(self._armed, work), tasks, name=name, on_done=on_done)
+
+
+@pytest.mark.parametrize(
+    "point", ["compact.after_rewrite", "compact.after_record", "index.after_build"]
+)
+def test_a_lost_executor_is_replaced(
+    spark: SparkSession, original: Path, tmp_path: Path, point: str
+) -> None:
+    og = twin(original, tmp_path / "graph")
+    before = rows(og)
+    runner = Crashing(spark, point, tmp_path / "marks", 1)
+    assert all(item.committed for item in optimize_on(og, runner, part_rows=PART_ROWS))
+    assert rows(og) == before
+    assert {report.state for report in og.index_status()} == {IndexState.COMPLETE}
+    assert damages(og) == []
+
+
+@pytest.mark.parametrize("point", ["compact.after_record", "index.after_build"])
+def test_a_job_that_fails_leaves_nothing_to_see(
+    spark: SparkSession, original: Path, tmp_path: Path, point: str
+) -> None:
+    og = twin(original, tmp_path / "graph")
+    before, head = rows(og), og.head_commit_id_for_branch()
+    with pytest.raises(JobFailed):
+        optimize_on(og, Crashing(spark, point, tmp_path / "marks", 10**6), part_rows=PART_ROWS)
+    assert og.head_commit_id_for_branch() == head
+    assert rows(og) == before
+    report = clean_up(og, keep=1)
+    assert sum(table.files_removed for table in report.tables) > 0, "what tasks wrote is swept"
+    assert records(tmp_path / "graph") == 0
+    assert damages(og) == []
+    assert all(item.committed for item in og.optimize())
