@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Final
 
+from omnigraph_core.cli.output import visible
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
@@ -21,13 +23,6 @@ if TYPE_CHECKING:
 MAX_WIDTH: Final = 80
 _LEAST_CAP: Final = 8
 _CUT: Final = "…"
-_CONTROLS: Final = {
-    **{code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))},
-    **{ord(sign): escape for sign, escape in (("\n", r"\n"), ("\r", r"\r"), ("\t", r"\t"))},
-    0x2028: r"\u2028",
-    0x2029: r"\u2029",
-}
-"""What would move the cursor of a terminal, as it is written in JSON."""
 _CHUNK_LINES: Final = 1_024
 
 
@@ -191,7 +186,7 @@ def _row_lines(cells: Sequence[str], widths: Sequence[int], layout: Layout) -> I
 
 
 def _one_line(text: str) -> str:
-    return text if text.isprintable() else text.translate(_CONTROLS)
+    return visible(text).replace("\n", r"\n").replace("\t", r"\t")
 
 
 def _truncated(text: str, width: int) -> list[str]:

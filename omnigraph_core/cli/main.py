@@ -1,161 +1,20 @@
-"""The `omnigraph` command.
+"""The entry of the `omnigraph` command.
 
-Exit codes: 0 success, 1 failure (message on stderr), 2 wrong usage, 4 the head is not the commit
-that `--if-commit` names, 130 interrupted.
-
-stdout carries data only. Errors raised on purpose are shown as they are; anything else is a bug and
-keeps its traceback.
+Nothing else is imported before it runs: Ctrl-C while the commands are read is no traceback either.
 """
 
 from __future__ import annotations
 
-import os
 import sys
-from pathlib import Path
-from typing import Annotated, Any, Final
-
-import typer
-from typer.core import TyperGroup
-
-from omnigraph_core import __version__
-from omnigraph_core.cli.commands import (
-    blob,
-    branch,
-    change,
-    changes,
-    commit,
-    completion,
-    embed,
-    explain,
-    export,
-    graph,
-    index,
-    job,
-    load,
-    maintain,
-    policy,
-    query,
-    read,
-    run,
-    schema,
-    serve,
-    snapshot,
-    tag,
-)
-from omnigraph_core.cli.output import is_coloured
-from omnigraph_core.errors import DataError, OmnigraphError, PreconditionFailed
-
-_OF_COMMANDS: Final = ("--config", "--target", "--uri", "--as", "--branch", "--json")
-
-
-class Commands(TyperGroup):
-    """All commands; says where an option belongs that stands before its command."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        first = args[0].partition("=")[0] if args else ""
-        if first in _OF_COMMANDS:
-            raise typer.BadParameter(
-                f"{first} belongs after the command: omnigraph COMMAND {first} …", ctx=ctx
-            )
-        return super().parse_args(ctx, args)
-
-
-app = typer.Typer(
-    name="omnigraph",
-    cls=Commands,
-    help="A typed property graph kept in a lake.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
-app.command("init", cls=graph.ExampleCommand)(graph.init)
-app.command("load")(load.load)
-app.command("ingest")(load.ingest)
-app.command("read")(read.read)
-app.command("change")(change.change)
-app.command("mutate", help="Another name for `change`.")(change.change)
-app.command("lint")(query.lint)
-app.command("check", help="Another name for `lint`.")(query.lint)
-app.command("explain")(explain.explain)
-app.command("export")(export.export)
-app.command("embed")(embed.embed)
-app.command("optimize")(maintain.optimize)
-app.command("cleanup")(maintain.cleanup)
-app.command("verify")(maintain.verify)
-app.command("snapshot")(snapshot.snapshot)
-app.command("serve", context_settings=serve.PASSED_ON, add_help_option=False)(serve.serve)
-app.command("completion")(completion.completion)
-app.add_typer(graph.app, name="graphs")
-branch.app.command("diff")(changes.diff)
-commit.app.command("changes")(changes.commit_changes)
-app.add_typer(branch.app, name="branch")
-app.add_typer(commit.app, name="commit")
-app.add_typer(changes.app, name="changes")
-app.add_typer(tag.app, name="tag")
-app.add_typer(run.app, name="run")
-app.add_typer(schema.app, name="schema")
-app.add_typer(query.app, name="query")
-app.add_typer(index.app, name="index")
-app.add_typer(policy.app, name="policy")
-app.add_typer(blob.app, name="blob")
-app.add_typer(job.app, name="job")
-
-_HEAD: Final = "head"
-"""What `--if-commit` is about, as the error names it."""
 
 
 def main() -> None:
     """Run the command line and leave with its exit code."""
     try:
-        app()
-    except OmnigraphError as refused:
-        label = typer.style("error:", fg="red") if is_coloured(sys.stderr) else "error:"
-        sys.stderr.write(f"{label} {_described(refused)}\n")
-        sys.exit(_exit_code(refused))
-    except OSError as problem:
-        if problem.filename is not None:
-            raise  # reading is translated where it happens, so this one is a bug
-        _discard_output()
-        sys.stderr.write(f"error: cannot write the output: {problem.strerror}\n")
-        sys.exit(1)
+        from omnigraph_core.cli.app import run_command  # slow: a person may not want to wait for it
 
-
-def _described(refused: OmnigraphError) -> str:
-    """The message; several problems stand on lines of their own below how many there are."""
-    problems = sum(refused.counts.values()) if isinstance(refused, DataError) else 0
-    return f"{problems} problems\n{refused}" if problems > 1 else str(refused)
-
-
-def _exit_code(refused: OmnigraphError) -> int:
-    return 4 if isinstance(refused, PreconditionFailed) and refused.member == _HEAD else 1
-
-
-def _discard_output() -> None:
-    """Let what stdout still holds go nowhere: Python would try, fail and complain at exit."""
-    with Path(os.devnull).open("wb") as nowhere:
-        os.dup2(nowhere.fileno(), sys.stdout.fileno())
-
-
-def _show_version(is_asked: bool) -> None:
-    if is_asked:
-        typer.echo(f"omnigraph {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def options(
-    _version: Annotated[
-        bool,
-        typer.Option(
-            "--version", "-v", callback=_show_version, is_eager=True, help="Show version."
-        ),
-    ] = False,
-) -> None:
-    """A typed property graph kept in a lake."""
-
-
-@app.command()
-def version() -> None:
-    """Show the version."""
-    _show_version(True)
+        run_command()
+    except KeyboardInterrupt:
+        if sys.stderr is not None:
+            sys.stderr.write("interrupted\n")
+        sys.exit(130)

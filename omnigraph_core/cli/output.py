@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 import typer
 
 from omnigraph_core import settings
+from omnigraph_core.cli.files import replacing
 from omnigraph_core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -19,6 +20,15 @@ if TYPE_CHECKING:
     from omnigraph_core.diff.model import ChangeStats
 
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
+_UNSEEN: Final = {
+    **{code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))},
+    ord("\r"): r"\r",
+    ord("\t"): "\t",
+    ord("\n"): "\n",
+    0x2028: r"\u2028",
+    0x2029: r"\u2029",
+}
+"""What a terminal obeys, as it is written in JSON; all but tabs and ends of lines."""
 _SIGN_COLOURS: Final = {"+ ": "green", "~ ": "yellow", "- ": "red"}
 
 
@@ -43,7 +53,16 @@ def print_json_list(document: Mapping[str, object], name: str, items: Iterable[o
 
 def print_lines(lines: Iterable[str]) -> None:
     for line in lines:
-        typer.echo(line)
+        typer.echo(visible(line))
+
+
+def visible(text: str) -> str:
+    """A text, maybe of several lines, in which a terminal finds nothing to obey.
+
+    >>> visible("bolt\\x1b[31m\\nnut")
+    'bolt\\\\x1b[31m\\nnut'
+    """
+    return text if text.isprintable() else text.translate(_UNSEEN)
 
 
 def print_changes(lines: Iterable[str]) -> None:
@@ -52,7 +71,7 @@ def print_changes(lines: Iterable[str]) -> None:
         print_lines(lines)
         return
     for line in lines:
-        typer.secho(line, fg=_SIGN_COLOURS.get(line[:2]))
+        typer.secho(visible(line), fg=_SIGN_COLOURS.get(line[:2]))
 
 
 def is_coloured(stream: TextIO | None) -> bool:
@@ -69,10 +88,8 @@ def print_text(text: str, path: Path | None) -> None:
     if path is None:
         typer.echo(text, nl=False)
         return
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as problem:
-        raise ConfigError(f"cannot write {path}: {problem.strerror}") from problem
+    with replacing(path) as file:
+        file.write(text.encode())
 
 
 def write_chunks(chunks: Iterable[bytes]) -> None:

@@ -1,5 +1,5 @@
-"""How far a long command is, on stderr: one line that changes on a terminal, else a line now and
-then, so that a log of a short command stays empty.
+"""How far a long command is, on stderr: one line that changes on a terminal, and nothing elsewhere,
+so that a log holds what was done alone.
 """
 
 from __future__ import annotations
@@ -18,13 +18,12 @@ if TYPE_CHECKING:
 
     from omnigraph_core.write.progress import Progress
 
-_TERMINAL_INTERVAL: Final = 0.1
-_LOG_INTERVAL: Final = 3.0
+_INTERVAL: Final = 0.1
 ORDER: Final = ("read", "validated", "embedded", "staged")
 """Steps of a write, as its counts are shown."""
 _CLEAR: Final = "\r\x1b[K"
 _USUAL_WIDTH: Final = 80
-_PATIENCE: Final = 1.0
+PATIENCE: Final = 1.0
 """Seconds that pass before a person is told what is being waited for."""
 _TURN: Final = 0.1
 _WHEEL: Final = "|/-\\"
@@ -50,7 +49,7 @@ def busy(doing: str, *, is_quiet: bool) -> Iterator[None]:
 
 
 def _turn(line: StatusLine, doing: str, is_done: Event) -> None:
-    if is_done.wait(_PATIENCE):
+    if is_done.wait(PATIENCE):
         return
     for spoke in cycle(_WHEEL):
         line.update(lambda seconds, spoke=spoke: f"{spoke} {doing} … {_elapsed(seconds)}")  # type: ignore[misc]
@@ -68,21 +67,29 @@ def _elapsed(seconds: float) -> str:
 
 
 class StatusLine:
-    """Shows texts as they come, as often as the stream can take them. A context manager."""
+    """Shows texts as they come, as often as an eye can follow. A context manager.
+
+    Args:
+        stream: a terminal; whatever else it is gets nothing.
+        patience: seconds in which nothing is shown; a command that ends in them shows nothing.
+    """
 
     def __init__(
-        self, stream: TextIO | None, *, clock: Callable[[], float] = time.monotonic
+        self,
+        stream: TextIO | None,
+        *,
+        patience: float = 0.0,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._stream = stream
+        self._stream = stream if stream is not None and stream.isatty() else None
         self._clock = clock
-        self._is_terminal = stream is not None and stream.isatty()
         self._started = clock()
-        self._shown_at = float("-inf") if self._is_terminal else self._started
+        self._next = self._started + patience
         self._text: Callable[[float], str] | None = None
 
     @classmethod
-    def on_stderr(cls, *, is_quiet: bool) -> StatusLine:
-        return cls(None if is_quiet else sys.stderr)
+    def on_stderr(cls, *, is_quiet: bool, patience: float = 0.0) -> StatusLine:
+        return cls(None if is_quiet else sys.stderr, patience=patience)
 
     def __enter__(self) -> StatusLine:
         return self
@@ -93,31 +100,30 @@ class StatusLine:
         problem: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Leave the last text standing on a terminal."""
-        if self._is_terminal and self._text is not None:
+        """Leave the last text standing."""
+        if self._text is not None:
             self._show(self._text)
             self._write("\n")
 
     def update(self, text: Callable[[float], str]) -> None:
         """Show a text, made from the seconds that have passed, if it is time for one."""
-        self._text = text
-        interval = _TERMINAL_INTERVAL if self._is_terminal else _LOG_INTERVAL
-        if self._clock() - self._shown_at >= interval:
+        if self._text is not None:
+            self._text = text
+        if self._clock() >= self._next:
+            self._text = text
             self._show(text)
 
     def clear(self) -> None:
-        """Leave nothing of it on a terminal: what follows begins where it began."""
-        if self._is_terminal and self._text is not None:
+        """Leave nothing of it: what follows begins where it began."""
+        if self._text is not None:
             self._write(_CLEAR)
             self._text = None
 
     def _show(self, text: Callable[[float], str]) -> None:
-        self._shown_at = self._clock()
-        line = text(self._shown_at - self._started)
-        if self._is_terminal:
-            self._write(f"{_CLEAR}{line[: _width(self._stream) - 1]}")
-        else:
-            self._write(f"{line}\n")
+        now = self._clock()
+        self._next = now + _INTERVAL
+        line = text(now - self._started)
+        self._write(f"{_CLEAR}{line[: _width(self._stream) - 1]}")
 
     def _write(self, text: str) -> None:
         if self._stream is None:
@@ -154,6 +160,23 @@ class RowCounts:
         if seconds > 0:
             parts.append(f"{most / seconds:,.0f} rows/s")
         return ", ".join(parts)
+
+
+class ByteCounts:
+    """Told of more bytes that are written, and of the rows in them."""
+
+    def __init__(self, line: StatusLine) -> None:
+        self._line = line
+        self.rows = 0
+        self.size = 0
+
+    def __call__(self, chunk: bytes) -> None:
+        self.rows += chunk.count(b"\n")
+        self.size += len(chunk)
+        self._line.update(self._text)
+
+    def _text(self, seconds: float) -> str:
+        return f"{self.rows:,} rows written, {self.size / 2**20:,.1f} MiB … {_elapsed(seconds)}"
 
 
 class FileCounts:

@@ -86,13 +86,17 @@ def copy_example(name: str, address: str) -> tuple[Path, ...]:
         raise ConfigError(f"no example `{name}`", hint=f"examples: {', '.join(EXAMPLES)}")
     source = Path(__file__).parent / "examples" / name
     texts = {project_folder(address) / file: (source / file).read_text() for file in _FILES}
-    taken = [path for path, text in texts.items() if path.exists() and path.read_text() != text]
+    taken = [path for path, text in texts.items() if path.exists() and not _holds(path, text)]
     if taken:
         raise ConfigError(
             "\n".join(f"{path} is in the way" for path in taken),
             hint="make the example in a folder of its own",
         )
     return tuple(_write(path, text) for path, text in texts.items())
+
+
+def _holds(path: Path, text: str) -> bool:
+    return path.is_file() and path.read_bytes() == text.encode()
 
 
 def _write(path: Path, text: str) -> Path:

@@ -17,8 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, get_type_hints
 
 import typer
+from typer.models import OptionInfo
 
-from omnigraph_core.cli.options import MAIN
+from omnigraph_core.cli.options import MAIN, MOST
+from omnigraph_core.cli.progress import busy
 from omnigraph_core.config.env_file import adopt_env_file
 from omnigraph_core.config.find import find_config
 from omnigraph_core.diagnostics import did_you_mean
@@ -26,6 +28,7 @@ from omnigraph_core.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
+    from contextlib import AbstractContextManager
 
     from omnigraph_core.config.model import AliasConfig, Config
     from omnigraph_core.engine.omnigraph import Omnigraph
@@ -43,7 +46,9 @@ UriOption = Annotated[
 ]
 TargetOption = Annotated[
     str | None,
-    typer.Option("--target", metavar="NAME", help="The graph by its name in omnigraph.yaml."),
+    typer.Option(
+        "--target", metavar="NAME", help="The graph by its name in omnigraph.yaml, or by URL."
+    ),
 ]
 ConfigOption = Annotated[
     Path | None,
@@ -89,7 +94,14 @@ class GivenGraph:
         actor: str | None = None,
         alias: AliasConfig | None = None,
         closing: ExitStack | None = None,
+        is_quiet: bool = False,
     ) -> None:
+        """
+        Raises:
+            typer.BadParameter: the argument is empty.
+        """
+        if uri == "":
+            raise typer.BadParameter("a graph URI must be provided: the argument is empty")
         self._positional = uri
         self._option = uri_option
         self._target = target
@@ -97,6 +109,7 @@ class GivenGraph:
         self._actor = actor
         self._alias = alias
         self._closing = closing or ExitStack()
+        self._is_quiet = is_quiet
 
     @cached_property
     def config(self) -> Config:
@@ -149,6 +162,7 @@ class GivenGraph:
             actor=self._actor,
             alias=alias,
             closing=self._closing,
+            is_quiet=self._is_quiet,
         )
         changed.__dict__["config"] = self.config  # read once, and its warnings told once
         return changed
@@ -198,9 +212,15 @@ class GivenGraph:
         """
         from omnigraph_core.cli.opening import open_chosen  # slow: see above
 
-        opened = open_chosen(self.config, self.chosen(), self.actor)
+        chosen, actor = self.chosen(), self.actor
+        with self.busy(f"opening {chosen.address}"):
+            opened = open_chosen(self.config, chosen, actor)
         self._closing.callback(opened.close)
         return opened
+
+    def busy(self, doing: str) -> AbstractContextManager[None]:
+        """Run the block; if it takes long, a terminal shows what is being done."""
+        return busy(doing, is_quiet=self._is_quiet)
 
     def _by_name(self, name: str) -> ChosenGraph:
         if is_url(name):
@@ -242,14 +262,37 @@ def on_graph(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def filled(**values: Any) -> None:
+        _refuse_extremes(values, filled.__annotations__)
         names = (_POSITIONAL, *_OPTIONS)
         given = {name: values.pop(name) for name in names if name in values}
         with ExitStack() as closing:
-            command(graph=GivenGraph(**given, closing=closing), **values)
+            is_quiet = values.get("quiet", False)
+            command(graph=GivenGraph(**given, closing=closing, is_quiet=is_quiet), **values)
 
     offered = dict(_OPTIONS) if has_arguments else {_POSITIONAL: UriArgument, **_OPTIONS}
     _declare(filled, command, offered)
     return filled
+
+
+def _refuse_extremes(values: dict[str, Any], annotations: dict[str, Any]) -> None:
+    """A script whose variable is not set must not reach another graph, branch or actor; and beyond
+    what programs count with, numbers are mistakes.
+
+    Raises:
+        typer.BadParameter: the text of an option is empty, or its number too high.
+    """
+    # Its first spelling is where typer keeps a default that is given otherwise.
+    options = {
+        str(declared.default): values[name]
+        for name, annotation in annotations.items()
+        if isinstance(declared := getattr(annotation, "__metadata__", (None,))[0], OptionInfo)
+    }
+    empty = [option for option, value in options.items() if value == ""]
+    if empty:
+        raise typer.BadParameter(f"{' and '.join(empty)} must not be empty")
+    for option, value in options.items():
+        if isinstance(value, int) and abs(value) > MOST:
+            raise typer.BadParameter(f"{option} {value}: at most {MOST}")
 
 
 def _declare(

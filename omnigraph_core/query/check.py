@@ -100,7 +100,7 @@ def select_query(file: QueryFile, name: str | None) -> Query:
             return query
     near = did_you_mean(name, names)
     hint = " ".join(part for part in (near, f"the file holds {_list(names)}") if part)
-    raise QueryNotFound(f"no query `{name}`", hint=hint if names else None)
+    raise QueryNotFound(f"query '{name}' not found", hint=hint if names else None)
 
 
 def _list(names: list[str]) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from omnigraph_core.cli.files import replacing
 from omnigraph_core.cli.options import JsonOption
 from omnigraph_core.cli.output import key_values, print_json, print_lines, write_chunks
 from omnigraph_core.cli.snapshots import (
@@ -20,11 +19,10 @@ from omnigraph_core.cli.snapshots import (
     which_snapshot,
 )
 from omnigraph_core.cli.target import GivenGraph, on_graph
-from omnigraph_core.errors import ConfigError, NotFoundError
+from omnigraph_core.errors import NotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import BinaryIO
 
     from omnigraph_core.cli.snapshots import Which
     from omnigraph_core.engine.omnigraph import Omnigraph
@@ -51,7 +49,8 @@ OutputOption = Annotated[
 ]
 OffsetOption = Annotated[int, typer.Option("--offset", metavar="N", min=0, help="Begin here.")]
 LengthOption = Annotated[
-    int | None, typer.Option("--length", metavar="N", min=0, help="So many bytes at most.")
+    int | None,
+    typer.Option("--length", metavar="N", min=0, help="So many bytes at most."),
 ]
 
 
@@ -74,14 +73,15 @@ def get(
     """Write the bytes of a blob, or some of them."""
     which = which_snapshot(branch, snapshot, tag, version, at, usual=graph.branch(None))
     opened = graph.open()
-    blob = opened.open_blob(type, id, property, target=_target(opened, which))
+    with graph.busy("looking for the blob"):
+        blob = opened.open_blob(type, id, property, target=_target(opened, which))
     if blob.reader is None and blob.uri is None:
         raise NotFoundError(f"{type} {id} has no {property}: it is null")
     pieces = _pieces(blob, offset, length)
     if output is None:
         write_chunks(pieces)
         return
-    with _replacing(output) as file:
+    with graph.busy(f"writing {output}"), replacing(output) as file:
         file.writelines(pieces)
 
 
@@ -102,7 +102,8 @@ def stat(
     """Show how long a blob is, or where it is kept."""
     which = which_snapshot(branch, snapshot, tag, version, at, usual=graph.branch(None))
     opened = graph.open()
-    blob = opened.open_blob(type, id, property, target=_target(opened, which))
+    with graph.busy("looking for the blob"):
+        blob = opened.open_blob(type, id, property, target=_target(opened, which))
     size = None if blob.reader is None else blob.reader.size
     row = {"type": type, "id": id, "property": property}
     if as_json:
@@ -137,24 +138,3 @@ def _pieces(blob: Blob, offset: int, length: int | None) -> Iterator[bytes]:
         yield piece
         offset += len(piece)
         left = None if left is None else left - len(piece)
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file that takes its place when it is whole; a failure leaves the old one.
-
-    What is no file, such as a pipe, is written to as it is.
-    """
-    is_file = path.is_file() or not path.exists()
-    partial = path.with_name(f"{path.name}.{os.getpid()}.part") if is_file else path
-    try:
-        with partial.open("wb") as file:
-            yield file
-        if is_file:
-            partial.replace(path)
-    except OSError as problem:
-        raise ConfigError(f"cannot write {path}: {problem.strerror}") from problem
-    finally:
-        if is_file:
-            with suppress(OSError):
-                partial.unlink(missing_ok=True)

@@ -29,8 +29,8 @@ from omnigraph_core.errors import BranchNotFound
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from omnigraph_core.diff.model import ChangeSet
     from omnigraph_core.engine.omnigraph import Omnigraph
-    from omnigraph_core.history.snapshots import ReadTarget
     from omnigraph_core.merge.model import MergeResult
 
 app = typer.Typer(help="Make, list, merge, reset and delete branches.", no_args_is_help=True)
@@ -73,7 +73,9 @@ def create(
 ) -> None:
     """Fork a branch."""
     target = named_target(source)
-    ref = graph.open().branch_create(name, source=target, actor=graph.actor)
+    opened = graph.open()
+    with graph.busy(f"making branch {name}"):
+        ref = opened.branch_create(name, source=target, actor=graph.actor)
     if as_json:
         commit_id = ref.forked_from.commit_id if ref.forked_from else None
         made = {"uri": graph.address, "from": source, "name": ref.branch, "actor_id": ref.actor}
@@ -87,9 +89,11 @@ def create(
 def list_branches(graph: GivenGraph, as_json: JsonOption = False) -> None:
     """List all branches by name."""
     opened = graph.open()
-    names = sorted(opened.branch_list())
+    with graph.busy("reading branches"):
+        names = sorted(opened.branch_list())
+        details = list(_details(opened, names)) if as_json else []
     if as_json:
-        print_json({"branches": names, "details": list(_details(opened, names))})
+        print_json({"branches": names, "details": details})
     else:
         print_lines(names)
 
@@ -123,7 +127,8 @@ def delete(
     """Delete a branch; its commits stay readable by id until cleanup takes them."""
     opened = graph.open()
     confirm(f"delete branch {name} of {graph.address}?", is_agreed=yes)
-    opened.branch_delete(name, actor=graph.actor)
+    with graph.busy(f"deleting branch {name}"):
+        opened.branch_delete(name, actor=graph.actor)
     if as_json:
         print_json({"uri": graph.address, "name": name, "actor_id": graph.actor})
     else:
@@ -200,7 +205,9 @@ def reset(
     target = named_target(to)
     opened = graph.open()
     if not is_confirmed:
-        _preview_reset(opened, name, target, as_json=as_json)
+        with graph.busy(f"comparing {name} and {to}"):
+            found = opened.diff_between(name, target, has_values=False, limit=0)
+        _print_preview(found, name, as_json=as_json)
         # With a document for programs there is nobody to ask.
         if as_json or not can_ask() or not asked(f"reset branch {name}?"):
             typer.echo("nothing was changed: give --confirm to do it", err=True)
@@ -217,8 +224,7 @@ def reset(
         print_lines([f"reset branch {name} to {to}", f"commit_id: {commit.graph_commit_id}"])
 
 
-def _preview_reset(graph: Omnigraph, name: str, target: ReadTarget, *, as_json: bool) -> None:
-    found = graph.diff_between(name, target, has_values=False, limit=0)
+def _print_preview(found: ChangeSet, name: str, *, as_json: bool) -> None:
     if as_json:
         stats = found.to_json(has_values=False)["stats"]
         ends = {"from_commit_id": found.from_commit_id, "to_commit_id": found.to_commit_id}

@@ -13,10 +13,12 @@ from omnigraph_core.cli.options import (
     JsonOption,
     KeyOption,
     NoEmbedOption,
+    QuietOption,
     embed_choice,
 )
 from omnigraph_core.cli.output import count, print_json, print_lines
 from omnigraph_core.cli.params import ParamsFileOption, ParamsOption, read_params
+from omnigraph_core.cli.progress import busy
 from omnigraph_core.cli.query_text import (
     NameOption,
     QueryOption,
@@ -46,6 +48,7 @@ def change(
     no_embed: NoEmbedOption = False,
     if_commit: IfCommitOption = None,
     idempotency_key: KeyOption = None,
+    quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Run a mutation: all of its statements with one commit, or none."""
@@ -63,7 +66,8 @@ def change(
     opened, written = wanted.graph.open(), wanted.graph.branch(branch)
     witness = Witness(opened, written)
     told_in = problems_in(wanted.query.name, wanted.query.text)
-    with interruptible(lambda: witness.outcome("changed")), told_in:
+    doing = busy(f"changing {written}", is_quiet=quiet)
+    with interruptible(lambda: witness.outcome("changed")), told_in, doing:
         result = opened.mutate(
             wanted.query.text,
             wanted.params(by_name),

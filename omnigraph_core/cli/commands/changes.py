@@ -75,12 +75,16 @@ AtOption = Annotated[
     ),
 ]
 CommitsOption = Annotated[
-    int, typer.Option("--commits", metavar="N", min=1, help="Commits to go through at most.")
+    int,
+    typer.Option("--commits", metavar="N", min=1, help="Commits to go through at most."),
 ]
 PageOption = Annotated[
     int,
     typer.Option(
-        "--limit", metavar="N", min=1, help="Changes to give at most, or those of one commit."
+        "--limit",
+        metavar="N",
+        min=1,
+        help="Changes to give at most, or those of one commit.",
     ),
 ]
 
@@ -149,12 +153,14 @@ def poll(
     no_values: NoValuesOption = False,
     commits: CommitsOption = 128,
     limit: PageOption = 1000,
+    quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Show what was committed after a cursor, and the cursor to go on with."""
     on = graph.branch(branch)
     opened = graph.open()
-    with interruptible(lambda: "nothing was given: poll with the same cursor again"):
+    outcome = "nothing was given: poll with the same cursor again"
+    with interruptible(lambda: outcome), busy(f"reading changes of {on}", is_quiet=quiet):
         page = opened.poll(
             cursor,
             branch=on,

@@ -51,7 +51,9 @@ def list_commits(
     as_json: JsonOption = False,
 ) -> None:
     """List the commits a branch contains, newest first."""
-    commits = graph.open().list_commits(graph.branch(branch), limit=limit)
+    opened = graph.open()
+    with graph.busy("reading commits"):
+        commits = opened.list_commits(graph.branch(branch), limit=limit)
     if as_json:
         print_json({"commits": [commit.to_json() for commit in commits]})
     else:
@@ -62,7 +64,9 @@ def list_commits(
 @on_graph
 def show(graph: GivenGraph, commit_id: IdArgument, as_json: JsonOption = False) -> None:
     """Show one commit."""
-    commit = graph.open().get_commit(commit_id)
+    opened = graph.open()
+    with graph.busy("looking for the commit"):
+        commit = opened.get_commit(commit_id)
     if as_json:
         print_json(commit.to_json())
     else:

@@ -178,7 +178,9 @@ def _embed_files(job: EmbedJob, *, is_quiet: bool, as_json: bool) -> None:
 
 def _show_status(graph: GivenGraph, branch: str | None, *, as_json: bool) -> None:
     on = graph.branch(branch)
-    found = graph.open().embedding_status(on)
+    opened = graph.open()
+    with graph.busy("counting vectors"):
+        found = opened.embedding_status(on)
     if as_json:
         rows = [item.to_json() for item in found]
         print_json({"uri": graph.address, "branch": on, "embeddings": rows})

@@ -10,9 +10,10 @@ import typer
 from omnigraph_core.cli.files import read_text
 from omnigraph_core.cli.interrupt import interruptible
 from omnigraph_core.cli.limits import MemoryOption, TimeoutOption, read_limits
-from omnigraph_core.cli.options import JsonOption
+from omnigraph_core.cli.options import JsonOption, QuietOption
 from omnigraph_core.cli.output import print_json
 from omnigraph_core.cli.params import ParamsFileOption, ParamsOption, read_params
+from omnigraph_core.cli.progress import busy
 from omnigraph_core.cli.query_text import (
     NameOption,
     QueryOption,
@@ -61,6 +62,7 @@ def explain(
     at: AtOption = None,
     timeout: TimeoutOption = None,
     memory: MemoryOption = None,
+    quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Show the steps a query runs as.
@@ -91,7 +93,8 @@ def explain(
     source = query_text(graph.config, query, query_string)
     with interruptible(lambda: "the query was stopped"):
         opened = graph.open()
-        with problems_in(source.name, source.text):
+        running = busy("running the query" if profile else "planning", is_quiet=quiet)
+        with problems_in(source.name, source.text), running:
             target = which.target(opened)
             if profile:
                 report = opened.profile(

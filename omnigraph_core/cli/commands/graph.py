@@ -10,7 +10,8 @@ import typer
 from typer.core import TyperCommand
 
 from omnigraph_core.cli.files import read_text
-from omnigraph_core.cli.options import JsonOption  # noqa: TC001 - typer reads annotations
+from omnigraph_core.cli.interrupt import interruptible
+from omnigraph_core.cli.options import JsonOption, QuietOption
 from omnigraph_core.cli.output import print_json, print_lines
 from omnigraph_core.cli.scaffold import EXAMPLES, copy_example, write_config
 from omnigraph_core.cli.target import ConfigOption, GivenGraph, on_graph
@@ -51,6 +52,8 @@ def init(
     graph: GivenGraph,
     schema: SchemaOption = None,
     example: ExampleOption = None,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Make a graph: empty, with a schema, or an example.
 
@@ -61,12 +64,14 @@ def init(
     if graph.chosen().is_remote:
         raise ConfigError("init is only supported against local repo URIs")
     address = graph.address
-    if schema is not None:
-        _make(graph, schema)
-    if example is not None:
-        _make_example(graph, example)
-    typer.echo(f"initialized {address}")
-    written = write_config(address)
+    with interruptible(lambda: f"there may be a graph at {address} now"):
+        made = _make(graph, schema) if schema is not None else _make_example(graph, example or "")
+    written = _write_config(address)
+    if as_json:
+        commit_id = made.head_commit_id_for_branch()
+        print_json({"uri": address, "commit_id": commit_id, "config": written and str(written)})
+        return
+    print_lines([f"initialized {address}"])
     if written is not None and sys.stderr is not None and sys.stderr.isatty():
         typer.echo(f"wrote {written}", err=True)
 
@@ -77,13 +82,26 @@ def _make(graph: GivenGraph, schema: Path) -> Omnigraph:
 
     text = read_text(schema, what="schema file")
     compile_schema(text, str(schema))  # for the name of the file in what it reports
-    return Omnigraph.init(graph.address, text, actor=graph.actor)
+    with graph.busy(f"making {graph.address}"):
+        return Omnigraph.init(graph.address, text, actor=graph.actor)
 
 
-def _make_example(graph: GivenGraph, name: str) -> None:
+def _make_example(graph: GivenGraph, name: str) -> Omnigraph:
     schema, _, data = copy_example(name, graph.address)
-    # Vectors cost a provider's time; `embed` makes them when they are wanted.
-    _make(graph, schema).load(data, embed="off", actor=graph.actor)
+    made = _make(graph, schema)
+    with graph.busy(f"loading {data.name}"):
+        # Vectors cost a provider's time; `embed` makes them when they are wanted.
+        made.load(data, embed="off", actor=graph.actor)
+    return made
+
+
+def _write_config(address: str) -> Path | None:
+    """The configuration is a help for later: the graph is there without it, too."""
+    try:
+        return write_config(address)
+    except ConfigError as refused:
+        typer.echo(f"note: {refused}", err=True)
+        return None
 
 
 @app.command("list")

@@ -55,7 +55,9 @@ def status(
 ) -> None:
     """Show how much every index covers."""
     on = graph.branch(branch)
-    reports = graph.open().index_status(on)
+    opened = graph.open()
+    with graph.busy("looking at indexes"):
+        reports = opened.index_status(on)
     if as_json:
         _print_json(graph.address, on, reports)
     else:

@@ -24,7 +24,9 @@ IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The job.", show_d
 @on_graph
 def list_jobs(graph: GivenGraph, as_json: JsonOption = False) -> None:
     """List the jobs of the last day, newest first."""
-    jobs = _server_of(graph, "job list").list_jobs()
+    server = _server_of(graph, "job list")
+    with graph.busy("reading jobs"):
+        jobs = server.list_jobs()
     if as_json:
         print_json({"jobs": [job.to_json() for job in jobs]})
     else:
@@ -35,7 +37,10 @@ def list_jobs(graph: GivenGraph, as_json: JsonOption = False) -> None:
 @on_graph
 def show(graph: GivenGraph, job_id: IdArgument, as_json: JsonOption = False) -> None:
     """Show one job."""
-    _print(_server_of(graph, "job show").get_job(job_id), as_json=as_json)
+    server = _server_of(graph, "job show")
+    with graph.busy("looking for the job"):
+        job = server.get_job(job_id)
+    _print(job, as_json=as_json)
 
 
 @app.command()
@@ -49,7 +54,9 @@ def cancel(
     """Stop a job; it may still be running for a moment."""
     server = _server_of(graph, "job cancel")
     confirm(f"stop job {job_id}?", is_agreed=yes)
-    _print(server.cancel_job(job_id), as_json=as_json)
+    with graph.busy(f"stopping {job_id}"):
+        job = server.cancel_job(job_id)
+    _print(job, as_json=as_json)
 
 
 def _server_of(graph: GivenGraph, command: str) -> Jobs:

@@ -91,7 +91,9 @@ def schema_diagram(
         usual = graph.branch(None)
         which = which_snapshot(branch, snapshot, tag, version, at, usual=usual)
         opened = graph.open()
-        catalog = compile_schema(opened.schema_show(which.target(opened)).source)
+        with graph.busy("reading the schema"):
+            accepted = opened.schema_show(which.target(opened))
+        catalog = compile_schema(accepted.source)
         title = graph.address
     _print_diagram(catalog, title, output, is_svg=svg, as_json=as_json)
 
@@ -126,10 +128,11 @@ def commit_graph(
     if branch is not None and all_branches:
         raise typer.BadParameter("--branch and --all exclude each other")
     opened = graph.open()
-    names = opened.branch_list()
-    shown = names if all_branches else (graph.branch(branch),)
-    places = arrange(islice(children_first(_commits(opened, shown, limit)), limit))
-    signs = _signs(opened, names)
+    with graph.busy("reading commits"):
+        names = opened.branch_list()
+        shown = names if all_branches else (graph.branch(branch),)
+        places = arrange(islice(children_first(_commits(opened, shown, limit)), limit))
+        signs = _signs(opened, names)
     if as_json:
         print_json({"uri": graph.address, "commits": [_document(item, signs) for item in places]})
     elif svg:

@@ -112,7 +112,9 @@ def _schema(
         raise typer.BadParameter(
             "a graph URI must be provided to check the queries against, or a --schema"
         )
-    accepted = graph.open().schema_show(graph.branch(branch))
+    opened = graph.open()
+    with graph.busy("reading the schema"):
+        accepted = opened.schema_show(graph.branch(branch))
     return compile_schema(accepted.source, graph.address), SchemaSource("repo", graph.address)
 
 

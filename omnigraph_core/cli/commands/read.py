@@ -10,9 +10,10 @@ from omnigraph_core.cli.aliases import AliasOption, ArgsArgument, asked
 from omnigraph_core.cli.formats import Answer, Layout, iter_output
 from omnigraph_core.cli.interrupt import interruptible
 from omnigraph_core.cli.limits import MemoryOption, TimeoutOption, read_limits
-from omnigraph_core.cli.options import JsonOption
+from omnigraph_core.cli.options import JsonOption, QuietOption
 from omnigraph_core.cli.output import write_chunks
 from omnigraph_core.cli.params import ParamsFileOption, ParamsOption, read_params
+from omnigraph_core.cli.progress import busy
 from omnigraph_core.cli.query_text import (
     NameOption,
     QueryOption,
@@ -73,6 +74,7 @@ def read(
     wrap: WrapOption = None,
     timeout: TimeoutOption = None,
     memory: MemoryOption = None,
+    quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Run a query on one snapshot and print its rows."""
@@ -92,7 +94,8 @@ def read(
     which = which_snapshot(branch, snapshot, tag, version, at, usual=wanted.graph.branch(None))
     with interruptible(lambda: "the query was stopped"):
         opened = wanted.graph.open()
-        with problems_in(wanted.query.name, wanted.query.text):
+        running = busy("running the query", is_quiet=quiet)
+        with problems_in(wanted.query.name, wanted.query.text), running:
             result = opened.query(
                 which.target(opened),
                 wanted.query.text,

@@ -62,7 +62,9 @@ def begin(
     as_json: JsonOption = False,
 ) -> None:
     """Begin a run: write to the branch it names."""
-    run = graph.open().begin_run(target_branch, operation_hash=operation_hash, actor=graph.actor)
+    opened = graph.open()
+    with graph.busy("beginning a run"):
+        run = opened.begin_run(target_branch, operation_hash=operation_hash, actor=graph.actor)
     _print(run, as_json=as_json)
 
 
@@ -75,7 +77,9 @@ def list_runs(
     as_json: JsonOption = False,
 ) -> None:
     """List runs, oldest first."""
-    found = graph.open().list_runs(target_branch=target_branch)
+    opened = graph.open()
+    with graph.busy("reading runs"):
+        found = opened.list_runs(target_branch=target_branch)
     runs = [run for run in found if status in (None, run.status)]
     if as_json:
         print_json({"runs": [run.to_json() for run in runs]})
@@ -87,7 +91,10 @@ def list_runs(
 @on_graph
 def show(graph: GivenGraph, run_id: IdArgument, as_json: JsonOption = False) -> None:
     """Show one run."""
-    _print(graph.open().get_run(run_id), as_json=as_json)
+    opened = graph.open()
+    with graph.busy("looking for the run"):
+        run = opened.get_run(run_id)
+    _print(run, as_json=as_json)
 
 
 @app.command()
@@ -139,14 +146,25 @@ def abort(
     """Give a run up; its branch goes."""
     opened = graph.open()
     confirm(f"give up run {run_id} and what it has written?", is_agreed=yes)
-    _print(opened.abort_run(run_id), as_json=as_json)
+    with graph.busy(f"giving up {run_id}"):
+        run = opened.abort_run(run_id)
+    _print(run, as_json=as_json)
 
 
 @app.command()
 @on_graph
-def fail(graph: GivenGraph, run_id: IdArgument, as_json: JsonOption = False) -> None:
+def fail(
+    graph: GivenGraph,
+    run_id: IdArgument,
+    yes: YesOption = False,
+    as_json: JsonOption = False,
+) -> None:
     """Record that a run's work has failed; its branch goes."""
-    _print(graph.open().fail_run(run_id), as_json=as_json)
+    opened = graph.open()
+    confirm(f"record run {run_id} as failed and drop what it has written?", is_agreed=yes)
+    with graph.busy(f"giving up {run_id}"):
+        run = opened.fail_run(run_id)
+    _print(run, as_json=as_json)
 
 
 def _print(run: RunRecord, *, as_json: bool) -> None:

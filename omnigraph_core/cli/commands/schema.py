@@ -73,7 +73,7 @@ def plan(
     text = read_text(schema, what="schema file")
     on = graph.branch(branch)
     opened = graph.open()
-    with problems_in(str(schema), text):
+    with problems_in(str(schema), text), graph.busy("planning"):
         report = opened.schema_plan(text, branch=on, allow_data_loss=allow_data_loss)
     if as_json:
         print_json({"uri": graph.address, **report.to_json()})
@@ -141,7 +141,8 @@ def show(
     """Print the schema in force, as it was given."""
     which = which_snapshot(branch, snapshot, tag, version, at, usual=graph.branch(None))
     opened = graph.open()
-    accepted = opened.schema_show(which.target(opened))
+    with graph.busy("reading the schema"):
+        accepted = opened.schema_show(which.target(opened))
     if as_json:
         print_json({"schema_source": accepted.source, "schema_hash": accepted.hash})
     else:

@@ -37,7 +37,8 @@ def snapshot(
     """Show which version of every table is visible, and how many rows it has."""
     which = which_snapshot(branch, snapshot, tag, version, at, usual=graph.branch(None))
     opened = graph.open()
-    found = _resolved(opened, which.target(opened))
+    with graph.busy("reading the snapshot"):
+        found = _resolved(opened, which.target(opened))
     if as_json:
         print_json(_document(found))
     else:

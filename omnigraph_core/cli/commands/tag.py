@@ -34,7 +34,9 @@ def create(
 ) -> None:
     """Name a commit."""
     target = named_target(at)
-    tag = graph.open().tag_create(name, target, actor=graph.actor)
+    opened = graph.open()
+    with graph.busy(f"making tag {name}"):
+        tag = opened.tag_create(name, target, actor=graph.actor)
     if as_json:
         print_json({"uri": graph.address, **_document(tag)})
     else:
@@ -45,7 +47,9 @@ def create(
 @on_graph
 def list_tags(graph: GivenGraph, as_json: JsonOption = False) -> None:
     """List all tags by name."""
-    tags = graph.open().tag_list()
+    opened = graph.open()
+    with graph.busy("reading tags"):
+        tags = opened.tag_list()
     if as_json:
         print_json({"tags": [_document(tag) for tag in tags]})
     else:
@@ -63,7 +67,8 @@ def delete(
     """Remove a tag; the commit stays until cleanup takes it."""
     opened = graph.open()
     confirm(f"delete tag {name} of {graph.address}?", is_agreed=yes)
-    opened.tag_delete(name)
+    with graph.busy(f"deleting tag {name}"):
+        opened.tag_delete(name)
     if as_json:
         print_json({"uri": graph.address, "name": name})
     else:

@@ -70,7 +70,7 @@ def test_a_file_appears_whole(folder: Path, full: Omnigraph) -> None:
     done = omnigraph("export", "stock", "--output", "out.jsonl", folder=folder)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert (folder / "out.jsonl").read_bytes() == b"".join(full.export_jsonl())
-    assert not (folder / "out.jsonl.tmp").exists()
+    assert not [*folder.glob("out.jsonl.*")]
 
 
 def test_parquet_files_load_again(folder: Path, full: Omnigraph) -> None:
@@ -86,6 +86,21 @@ def test_parquet_files_load_again(folder: Path, full: Omnigraph) -> None:
     done = omnigraph("load", "copy", "--no-embed", *files, folder=folder)
     assert (done.returncode, done.stderr) == (0, "")
     assert b"".join(copy.export_jsonl()) == b"".join(full.export_jsonl())
+
+
+def test_documents_for_machines(folder: Path, full: Omnigraph) -> None:
+    done = omnigraph("export", "stock", "--output", "out.jsonl", "--json", folder=folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    size = (folder / "out.jsonl").stat().st_size
+    expected = {"uri": "stock", "format": "jsonl", "rows": 4, "bytes": size, "path": "out.jsonl"}
+    assert list(json.loads(done.stdout).items()) == list(expected.items())
+    given = ("--parquet", "out", "--type", "Bin", "--json")
+    done = omnigraph("export", "stock", *given, folder=folder)
+    assert json.loads(done.stdout) == {
+        "uri": "stock",
+        "format": "parquet",
+        "files": [{"table_key": "node:Bin", "rows": 1, "path": "out/nodes/Bin.parquet"}],
+    }
 
 
 def test_the_old_flag_is_taken_with_a_note(folder: Path, full: Omnigraph) -> None:
@@ -128,6 +143,7 @@ def test_output_that_cannot_be_written(
         (["stock", "--branch", "main", "--snapshot", "x"], 2, "exclude each other"),
         (["stock", "--parquet", "out", "--output", "o"], 2, "--parquet excludes"),
         (["stock", "--parquet", "out", "--jsonl"], 2, "--parquet excludes"),
+        (["stock", "--json"], 2, "--json goes with --output or --parquet"),
         (["stock", "--type", "Prt"], 1, "Part"),
         (["stock", "--table", "node:Holds"], 1, "node:Holds"),
         (["stock", "--branch", "none"], 1, "none"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,29 @@ def test_a_configuration_is_written_beside_the_graph_once(folder: Path) -> None:
     path.write_text("cli: {}\n")
     omnigraph("init", "plant/other", "--schema", "stock.pg", folder=folder)
     assert path.read_text() == "cli: {}\n"
+
+
+def test_a_document_for_machines(folder: Path) -> None:
+    done = omnigraph("init", "plant/new", "--schema", "stock.pg", "--json", folder=folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    head = Omnigraph.open(str(folder / "plant" / "new")).head_commit_id_for_branch()
+    config = str(folder / "plant" / "omnigraph.yaml")
+    expected = {"uri": "plant/new", "commit_id": head, "config": config}
+    assert list(json.loads(done.stdout).items()) == list(expected.items())
+    done = omnigraph("init", "plant/other", "--example", "--json", folder=folder)
+    found = json.loads(done.stdout)
+    other = Omnigraph.open(str(folder / "plant" / "other"))
+    assert (found["config"], found["commit_id"]) == (None, other.head_commit_id_for_branch())
+
+
+def test_a_graph_is_made_even_if_its_configuration_cannot_be(folder: Path) -> None:
+    (folder / "omnigraph.yaml").symlink_to(folder / "gone" / "omnigraph.yaml")
+    done = omnigraph("init", "new", "--schema", "stock.pg", folder=folder)
+    assert (done.returncode, done.stdout) == (0, "initialized new\n")
+    assert done.stderr == (
+        f"note: cannot write {folder}/omnigraph.yaml: No such file or directory\n"
+    )
+    assert Omnigraph.open(str(folder / "new")).branch_list() == ("main",)
 
 
 def test_an_example_is_a_project_to_try(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def test_wrong_options_are_told_by_the_server(folder: Path) -> None:
 
 
 def test_the_command_line_does_not_need_the_server() -> None:
-    code = "import sys, omnigraph_core.cli.main; print('omnigraph_core.server' in sys.modules)"
+    code = "import sys, omnigraph_core.cli.app; print('omnigraph_core.server' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
 

@@ -98,9 +98,18 @@ def test_tags_and_runs(typed: Typed, full: Omnigraph) -> None:
     assert typed("n\n", "tag", "delete", "v1", "stock")[0] == 1
     assert typed("n\n", "run", "abort", run.run_id, "stock")[0] == 1
     assert (len(full.tag_list()), full.get_run(run.run_id).status) == (1, "running")
+    assert typed("n\n", "run", "fail", run.run_id, "stock")[0] == 1
+    assert full.get_run(run.run_id).status == "running"
     assert typed("y\n", "tag", "delete", "v1", "stock")[0] == 0
     assert typed("y\n", "run", "abort", run.run_id, "stock")[0] == 0
     assert (full.tag_list(), full.get_run(run.run_id).status) == ((), "aborted")
+    run = full.begin_run()
+    code, screen = typed("y\n", "run", "fail", run.run_id, "stock")
+    question = f"record run {run.run_id} as failed and drop what it has written? [y/N] "
+    assert (code, screen.startswith(f"{question}run_id: ")) == (0, True)
+    run = full.begin_run()
+    assert "[y/N]" not in typed("", "run", "fail", run.run_id, "stock", "--yes")[1]
+    assert full.get_run(run.run_id).status == "failed"
 
 
 def test_a_merge_that_deletes(typed: Typed, full: Omnigraph) -> None:

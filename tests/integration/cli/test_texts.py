@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
+import pytest
+
+from omnigraph_core import __version__
 from tests.integration.cli.conftest import SCHEMA
 from tests.integration.cli.process import omnigraph
 
@@ -64,3 +68,88 @@ def test_schemas(folder: Path, full: Omnigraph) -> None:
     assert "changing property type" in planned[2]
     applied = refused(folder, "schema", "apply", "stock", "--schema", "bad.pg")
     assert "changing property type" in applied
+    version = full.snapshot().manifest_version
+    assert said(folder, "schema", "apply", "stock", "--schema", "stock.pg") == [
+        "schema apply for stock branch main",
+        "supported: yes",
+        "applied: no",
+        f"manifest_version: {version}",
+        "no schema changes",
+    ]
+    assert "\n".join(said(folder, "schema", "show", "stock")) == SCHEMA.rstrip("\n")
+
+
+def test_queries(folder: Path, full: Omnigraph) -> None:
+    (folder / "two.gq").write_text(
+        "query bins() { match { $b: Bin } return { $b.code } }\n"
+        "query parts() { match { $p: Part } return { $p.price, $p.sku } order { $p.sku } }\n"
+    )
+    read = ("read", "stock", "--query", "two.gq")
+    assert "multiple queries" in refused(folder, *read)
+    assert "query 'bolts' not found" in refused(folder, *read, "--name", "bolts")
+    assert "query file 'none.gq' not found" in refused(
+        folder, "read", "stock", "--query", "none.gq"
+    )
+    assert said(folder, *read, "--name", "parts", "--format", "csv") == [
+        "p.price,p.sku",
+        "null,M10",
+        "0.1,M8",
+    ]
+    assert said(folder, "lint", "stock", "--query", "two.gq") == [
+        "OK    query `bins` (read)",
+        "OK    query `parts` (read)",
+        "INFO  2 queries processed: 0 errors, 0 warnings, 0 infos",
+    ]
+
+
+def test_names_of_columns(folder: Path, full: Omnigraph) -> None:
+    query = (
+        'query q() { match { $b: Bin  $b holds $p } return { $b, $p.sku, "x", $p.name as n, '
+        "count($p) } }"
+    )
+    assert said(folder, "read", "stock", "-e", query, "--format", "csv") == [
+        "b,p.sku,literal,n,p",
+        "A1,M8,x,bolt,1",
+    ]
+
+
+def test_conflicts(folder: Path, full: Omnigraph) -> None:
+    full.branch_create("review")
+    for branch, name in (("main", "screw"), ("review", "rivet")):
+        full.mutate(
+            f'query q() {{ update Part set {{ name: "{name}" }} where sku = "M8" }}', branch=branch
+        )
+    told = refused(folder, "branch", "merge", "review", "stock")
+    assert "merge conflicts: node:Part:M8 (divergent_update)" in told
+
+
+@pytest.mark.parametrize(
+    ("rules", "text"),
+    [
+        ([("a", "team", "read", "branch_scope"), ("a", "team", "read", "branch_scope")],
+         "duplicate policy rule id"),
+        ([("a", "crew", "read", "branch_scope")], "references unknown group"),
+        ([("a", "team", "branch_merge", "branch_scope")], "unsupported action"),
+        ([("a", "team", "read", "target_branch_scope")], "unsupported action"),
+    ],
+)  # fmt: skip
+def test_policies(folder: Path, rules: list[tuple[str, str, str, str]], text: str) -> None:
+    document = {
+        "version": 1,
+        "groups": {"team": ["ada"]},
+        "rules": [
+            {"id": id, "allow": {"actors": {"group": group}, "actions": [action], scope: "any"}}
+            for id, group, action, scope in rules
+        ],
+    }
+    (folder / "policy.yaml").write_text(json.dumps(document))
+    assert text in refused(folder, "policy", "validate", "--policy", "policy.yaml")
+
+
+def test_versions_and_addresses(folder: Path, graph: Omnigraph) -> None:
+    for ask in (["version"], ["-v"], ["--version"]):
+        assert said(folder, *ask) == [f"omnigraph {__version__}"]
+    assert json.loads("".join(said(folder, "version", "--json"))) == {"version": __version__}
+    assert said(folder, "init", "new", "--schema", "stock.pg") == ["initialized new"]
+    remote = refused(folder, "init", "http://host/new", "--schema", "stock.pg")
+    assert "init is only supported against local repo URIs" in remote

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from omnigraph_core.cli import progress
-from omnigraph_core.cli.progress import FileCounts, RowCounts, StatusLine
+from omnigraph_core.cli.progress import ByteCounts, FileCounts, RowCounts, StatusLine
 from omnigraph_core.write.progress import Progress, Step
 
 
@@ -30,27 +30,37 @@ def clock() -> Clock:
     return Clock()
 
 
-def test_a_log_gets_a_line_every_few_seconds(clock: Clock) -> None:
+def test_a_log_gets_nothing(clock: Clock) -> None:
     log = io.StringIO()
     with StatusLine(log, clock=clock) as line:
-        counts = RowCounts(line)
-        for second, rows in enumerate([500, 2000, 3000, 4000, 5000, 6000, 7500, 8000]):
+        for second in range(60):
             clock.now = 100 + second
-            counts(Progress(Step.READ, rows))
-            counts(Progress(Step.STAGED, rows // 2))
-    assert log.getvalue().splitlines() == [
-        "4,000 rows read, 1,500 staged, 1,333 rows/s",
-        "7,500 rows read, 3,000 staged, 1,250 rows/s",
-    ]
-
-
-def test_a_short_command_leaves_a_log_empty(clock: Clock) -> None:
-    log = io.StringIO()
-    with StatusLine(log, clock=clock) as line:
-        RowCounts(line)(Progress(Step.READ, 1))
-        clock.now += 2.9
-        RowCounts(line)(Progress(Step.READ, 2))
+            RowCounts(line)(Progress(Step.READ, second))
     assert log.getvalue() == ""
+
+
+def test_what_is_over_before_patience_is_shows_nothing(clock: Clock) -> None:
+    terminal = Terminal()
+    with StatusLine(terminal, patience=1, clock=clock) as line:
+        ByteCounts(line)(b"a\n")
+        clock.now += 0.9
+        ByteCounts(line)(b"b\n")
+    assert terminal.getvalue() == ""
+
+
+def test_bytes_that_are_written(clock: Clock) -> None:
+    terminal = Terminal()
+    with StatusLine(terminal, patience=1, clock=clock) as line:
+        counts = ByteCounts(line)
+        counts(b"a\n" * 1000)
+        clock.now += 1
+        counts(b"b" * 2**20)
+        counts(b"b\n")  # too soon to show
+        clock.now += 61
+    assert terminal.getvalue() == (
+        "\r\x1b[K1,000 rows written, 1.0 MiB … 1 s\r\x1b[K1,001 rows written, 1.0 MiB … 1 min 2 s\n"
+    )
+    assert (counts.rows, counts.size) == (1001, 2000 + 2**20 + 2)
 
 
 def test_a_terminal_has_one_line_that_ends_with_the_last_counts(clock: Clock) -> None:
@@ -125,7 +135,7 @@ def test_rows_of_a_file(clock: Clock) -> None:
 def test_a_terminal_is_told_what_it_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    monkeypatch.setattr(progress, "_PATIENCE", 0.001)
+    monkeypatch.setattr(progress, "PATIENCE", 0.001)
     with progress.busy("merging a into b", is_quiet=False):
         while "merging a into b … 0 s" not in terminal.getvalue():
             pass
@@ -143,7 +153,7 @@ def test_nobody_waits_for_what_is_quick(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize("stream", [io.StringIO(), None, Terminal()])
 def test_who_is_not_told(stream: io.StringIO | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", stream)
-    monkeypatch.setattr(progress, "_PATIENCE", 0)
+    monkeypatch.setattr(progress, "PATIENCE", 0)
     threads = threading.active_count()
     with progress.busy("merging", is_quiet=isinstance(stream, Terminal)):
         assert threading.active_count() == threads
@@ -153,7 +163,7 @@ def test_who_is_not_told(stream: io.StringIO | None, monkeypatch: pytest.MonkeyP
 def test_a_failure_clears_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    monkeypatch.setattr(progress, "_PATIENCE", 0.001)
+    monkeypatch.setattr(progress, "PATIENCE", 0.001)
 
     def fail() -> None:
         with progress.busy("merging", is_quiet=False):

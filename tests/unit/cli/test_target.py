@@ -58,11 +58,16 @@ def test_the_address_is_given_once(config: Path) -> None:
 
 
 def test_no_address(bare: Path) -> None:
-    for nothing in (None, ""):
-        given = GivenGraph(uri=nothing, config=bare)
-        assert not given.is_known
-        with pytest.raises(typer.BadParameter, match="URI must be provided"):
-            given.chosen()
+    given = GivenGraph(config=bare)
+    assert not given.is_known
+    with pytest.raises(typer.BadParameter, match="URI must be provided"):
+        given.chosen()
+
+
+def test_an_empty_argument_is_not_the_graph_of_the_configuration(config: Path) -> None:
+    for name in (lambda: GivenGraph(uri=""), lambda: GivenGraph().at("")):
+        with pytest.raises(typer.BadParameter, match="URI must be provided: the argument is empty"):
+            name()
 
 
 def test_a_name_nobody_knows(config: Path) -> None:
@@ -100,7 +105,7 @@ def test_warnings_are_told_once(config: Path, capsys: pytest.CaptureFixture[str]
 
 def test_commands_without_a_graph_do_without_its_storage() -> None:
     code = (
-        "import sys, omnigraph_core.cli.main; "
+        "import sys, omnigraph_core.cli.app; "
         "print({'lance', 'obstore', 'yaml', 'httpx2', 'rich', 'cedarpy'} & {*sys.modules})"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -102,7 +102,7 @@ def test_select_query() -> None:
 @pytest.mark.parametrize(
     ("text", "name", "words"),
     [
-        (f"{GOOD}\n{WORSE}", "god", ["no query `god`", "did you mean `good`?", "`worse`"]),
+        (f"{GOOD}\n{WORSE}", "god", ["query 'god' not found", "did you mean `good`?", "`worse`"]),
         (f"{GOOD}\n{WORSE}", None, ["multiple queries", "`good`, `worse`"]),
         ("\n".join(GOOD.replace("good", f"good{n}") for n in range(20)), None, ["and 8 more"]),
     ],
