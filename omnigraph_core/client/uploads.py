@@ -16,6 +16,8 @@ from typing import IO, TYPE_CHECKING, Any, Final, cast
 import pyarrow as pa
 
 from omnigraph_core.ids import new_ulid
+from omnigraph_core.storage.inputs import ObjectFile
+from omnigraph_core.write.slices import LineSlice, RowGroups
 from omnigraph_core.write.sources import Format, Spool
 
 if TYPE_CHECKING:
@@ -184,7 +186,7 @@ def _size(source: Source) -> int:
         return int(data.nbytes)
     if isinstance(data, bytes):
         return len(data)
-    if isinstance(data, Path):
-        return data.stat().st_size
+    if isinstance(data, Path | ObjectFile | LineSlice | RowGroups):
+        return source.size
     stream = data.file if isinstance(data, Spool) else data
     return cast("int", stream.seek(0, os.SEEK_END)) - source.start

@@ -11,11 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import IO, TYPE_CHECKING, Final, cast
 
-import obstore
-
 from omnigraph_core.errors import ConfigError, ObjectNotFound
-from omnigraph_core.storage.session import open_store
-from omnigraph_core.storage.translate import translated
 
 if TYPE_CHECKING:
     from obstore import ReadableFile
@@ -40,9 +36,7 @@ class ObjectFile:
         Raises:
             StorageError: the store does not give them.
         """
-        store = _store(self.root)
-        with translated("opening", store.uri(self.path)):
-            return cast("IO[bytes]", _Reader(self, store))
+        return cast("IO[bytes]", _Reader(self))
 
 
 def is_object_address(text: str) -> bool:
@@ -59,11 +53,15 @@ def find_object(address: str) -> ObjectFile:
     Raises:
         ConfigError: there is none.
     """
+    # Imported here and below: inputs are described without a store, by clients of a server too.
+    import obstore
+
+    from omnigraph_core.storage.translate import translated
+
     root, path = _split(address)
-    store = _store(root)
     try:
         with translated("looking for", address):
-            size = obstore.head(store.objects, path)["size"]
+            size = obstore.head(_store(root).objects, path)["size"]
     except ObjectNotFound as missing:
         raise ConfigError(f"no such file: {address}") from missing
     return ObjectFile(root, path, size)
@@ -78,18 +76,27 @@ def _split(address: str) -> tuple[str, str]:
 
 @lru_cache(maxsize=16)
 def _store(root: str) -> Store:
+    from omnigraph_core.storage.session import open_store
+
     return open_store(root)
 
 
 class _Reader(io.RawIOBase):
     """Reads an object from where it stands; errors are those of the store."""
 
-    def __init__(self, file: ObjectFile, store: Store) -> None:
+    def __init__(self, file: ObjectFile) -> None:
+        import obstore
+
+        from omnigraph_core.storage.translate import translated
+
         super().__init__()
+        store = _store(file.root)
         self._uri = store.uri(file.path)
-        self._file: ReadableFile = obstore.open_reader(
-            store.objects, file.path, buffer_size=_BUFFER
-        )
+        self._translated = translated
+        with translated("opening", self._uri):
+            self._file: ReadableFile = obstore.open_reader(
+                store.objects, file.path, buffer_size=_BUFFER
+            )
 
     def readable(self) -> bool:
         return True
@@ -98,13 +105,13 @@ class _Reader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        with translated("reading", self._uri):
+        with self._translated("reading", self._uri):
             data = self._file.read(len(buffer))
         buffer[: len(data)] = data
         return len(data)
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        with translated("reading", self._uri):
+        with self._translated("reading", self._uri):
             return self._file.seek(offset, whence)
 
     def tell(self) -> int:
