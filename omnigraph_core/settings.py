@@ -11,6 +11,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from omnigraph_core.errors import ConfigError
+from omnigraph_core.setting_texts import (
+    byte_count,
+    choice,
+    count_or,
+    flag,
+    milliseconds,
+    pairs,
+    positive_seconds,
+    row_count,
+    seconds,
+    switch,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -49,41 +61,15 @@ class Setting(Generic[T]):
             raise ConfigError(f"{name}={text!r}: {problem}", hint=self.about) from problem
 
 
-def _pairs(text: str) -> dict[str, str]:
-    """`name=value; other=value` as a mapping."""
-    pairs = {}
-    for part in filter(None, (piece.strip() for piece in text.split(";"))):
-        name, equals, value = (piece.strip() for piece in part.partition("="))
-        if not (name and equals and value):
-            raise ValueError(f"expected name=value, found {part!r}")
-        pairs[name] = value
-    return pairs
-
-
 FAILPOINTS: Final[Setting[Mapping[str, str]]] = Setting(
     "OMNIGRAPH_FAILPOINTS",
     default={},
-    parse=_pairs,
+    parse=pairs,
     about="Arms failpoints for fault tests: `name=crash; other=error*2; third=sleep(50)`.",
 )
 
 
 _optional: Final = str
-
-
-def _flag(text: str) -> bool:
-    if text.lower() in ("true", "1", "yes"):
-        return True
-    if text.lower() in ("false", "0", "no"):
-        return False
-    raise ValueError("expected true or false")
-
-
-def _positive_seconds(text: str) -> float:
-    seconds = float(text)
-    if not 0 < seconds < float("inf"):
-        raise ValueError("expected a number of seconds above zero")
-    return seconds
 
 
 AWS_REGION: Final[Setting[str | None]] = Setting(
@@ -107,16 +93,16 @@ AWS_ENDPOINT_URL_S3: Final[Setting[str | None]] = Setting(
 AWS_S3_FORCE_PATH_STYLE: Final = Setting(
     "AWS_S3_FORCE_PATH_STYLE",
     True,
-    _flag,
+    flag,
     "With an endpoint: the bucket stands in the path, not in the host name.",
 )
 AWS_ALLOW_HTTP: Final = Setting(
-    "AWS_ALLOW_HTTP", False, _flag, "Allows an endpoint without TLS: for local stores."
+    "AWS_ALLOW_HTTP", False, flag, "Allows an endpoint without TLS: for local stores."
 )
 PUBLISH_LEASE: Final = Setting(
     "OMNIGRAPH_PUBLISH_LEASE",
     21_600.0,
-    _positive_seconds,
+    positive_seconds,
     "Seconds from reading a base to publishing on it; a slower writer must prepare again. "
     "Cleanup spares everything younger than twice this. The same for every process of a graph.",
 )
@@ -124,52 +110,30 @@ PUBLISH_LEASE: Final = Setting(
 RUN_EXPIRY: Final = Setting(
     "OMNIGRAPH_RUN_EXPIRY",
     86_400.0,
-    _positive_seconds,
+    positive_seconds,
     "Seconds without a write after which a running run counts as left behind: it no longer keeps "
     "its target from being deleted, and cleanup ends it.",
 )
 SCHEMA_LOCK: Final = Setting(
     "OMNIGRAPH_SCHEMA_LOCK",
     600.0,
-    _positive_seconds,
+    positive_seconds,
     "Seconds after which the lock of a schema change counts as left behind. It only spares two "
     "people the work of which one would be refused; data is written all the while.",
 )
 SYNC: Final = Setting(
     "OMNIGRAPH_SYNC",
     False,
-    _flag,
+    flag,
     "On a local disk: wait before and after each publish until the operating system has written "
     "everything out, so that a commit survives a power cut and not only a crash.",
 )
 
 
-def _choice(*names: str) -> Callable[[str], str | None]:
-    def parse(text: str) -> str | None:
-        if text.lower() not in names:
-            raise ValueError(f"expected one of {', '.join(names)}")
-        return text.lower()
-
-    return parse
-
-
-def _count_or(default: int) -> Callable[[str], int]:
-    """A number above zero; anything else means the default."""
-    return lambda text: (int(text) if text.isascii() and text.isdigit() else 0) or default
-
-
-def _milliseconds(text: str) -> int | None:
-    return int(text) or None if text.isascii() and text.isdigit() else None
-
-
-def _switch(text: str) -> bool:
-    return text.lower() in ("1", "true", "yes", "on")
-
-
 EMBED_PROVIDER: Final[Setting[str | None]] = Setting(
     "OMNIGRAPH_EMBED_PROVIDER",
     None,
-    _choice("gemini", "openai", "openai-compatible", "mock"),
+    choice("gemini", "openai", "openai-compatible", "mock"),
     "Who makes embeddings: `gemini`, `openai`, `openai-compatible` or `mock`. Unset: the one "
     "whose key is set, `gemini` first.",
 )
@@ -218,7 +182,7 @@ OPENROUTER_API_KEY: Final[Setting[str | None]] = Setting(
 EMBED_TIMEOUT_MS: Final = Setting(
     "OMNIGRAPH_EMBED_TIMEOUT_MS",
     30_000,
-    _count_or(30_000),
+    count_or(30_000),
     "Milliseconds to wait for an answer of the embedding service. "
     "`NANOGRAPH_EMBED_TIMEOUT_MS` is read after it.",
     aliases=("NANOGRAPH_EMBED_TIMEOUT_MS",),
@@ -226,7 +190,7 @@ EMBED_TIMEOUT_MS: Final = Setting(
 EMBED_RETRY_ATTEMPTS: Final = Setting(
     "OMNIGRAPH_EMBED_RETRY_ATTEMPTS",
     4,
-    _count_or(4),
+    count_or(4),
     "Times an embedding request is sent at most. `NANOGRAPH_EMBED_RETRY_ATTEMPTS` is read "
     "after it.",
     aliases=("NANOGRAPH_EMBED_RETRY_ATTEMPTS",),
@@ -234,7 +198,7 @@ EMBED_RETRY_ATTEMPTS: Final = Setting(
 EMBED_RETRY_BACKOFF_MS: Final = Setting(
     "OMNIGRAPH_EMBED_RETRY_BACKOFF_MS",
     200,
-    _count_or(200),
+    count_or(200),
     "Milliseconds before an embedding request is sent again; doubles each time. "
     "`NANOGRAPH_EMBED_RETRY_BACKOFF_MS` is read after it.",
     aliases=("NANOGRAPH_EMBED_RETRY_BACKOFF_MS",),
@@ -242,22 +206,22 @@ EMBED_RETRY_BACKOFF_MS: Final = Setting(
 EMBED_DEADLINE_MS: Final[Setting[int | None]] = Setting(
     "OMNIGRAPH_EMBED_DEADLINE_MS",
     None,
-    _milliseconds,
+    milliseconds,
     "Milliseconds one embedding request may take, waits and repetitions included.",
 )
 EMBEDDINGS_MOCK: Final = Setting(
     "OMNIGRAPH_EMBEDDINGS_MOCK",
     False,
-    _switch,
+    switch,
     "Makes vectors from a hash of the text, without a provider: `1`, `true`, `yes` or `on`. "
     "`NANOGRAPH_EMBEDDINGS_MOCK` is read after it.",
     aliases=("NANOGRAPH_EMBEDDINGS_MOCK",),
 )
 EMBED_BATCH: Final = Setting(
-    "OMNIGRAPH_EMBED_BATCH", 64, _count_or(64), "Texts per embedding request at most."
+    "OMNIGRAPH_EMBED_BATCH", 64, count_or(64), "Texts per embedding request at most."
 )
 EMBED_CONCURRENCY: Final = Setting(
-    "OMNIGRAPH_EMBED_CONCURRENCY", 4, _count_or(4), "Embedding requests under way at one time."
+    "OMNIGRAPH_EMBED_CONCURRENCY", 4, count_or(4), "Embedding requests under way at one time."
 )
 EMBED_CACHE: Final[Setting[str | None]] = Setting(
     "OMNIGRAPH_EMBED_CACHE",
@@ -270,41 +234,23 @@ XDG_CACHE_HOME: Final[Setting[str | None]] = Setting(
     "XDG_CACHE_HOME", None, _optional, "The user's cache directory. Unset: `~/.cache`."
 )
 
-_UNITS: Final = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
-
-
-def _byte_count(text: str) -> int:
-    number = text.upper().removesuffix("B").removesuffix("I")
-    unit = number[-1:] if number[-1:] in ("K", "M", "G") else ""
-    digits = number.removesuffix(unit).strip()
-    if not (digits.isascii() and digits.isdigit() and int(digits)):
-        raise ValueError("expected a number of bytes above zero, as 500000000, 512M or 4G")
-    return int(digits) * _UNITS[unit]
-
-
-def _seconds(text: str) -> float:
-    seconds = float(text)
-    if not 0 <= seconds < float("inf"):
-        raise ValueError("expected a number of seconds, zero or more")
-    return seconds
-
 
 QUERY_MEMORY: Final = Setting(
     "OMNIGRAPH_QUERY_MEMORY",
     2 * 2**30,
-    _byte_count,
+    byte_count,
     "Bytes the rows of one query may take in memory: `512M`, `4G`. A query that needs more stops.",
 )
 QUERY_TIMEOUT: Final[Setting[float | None]] = Setting(
     "OMNIGRAPH_QUERY_TIMEOUT",
     None,
-    _positive_seconds,
+    positive_seconds,
     "Seconds a query may run. Unset: as long as it takes.",
 )
 CACHE_MEMORY: Final = Setting(
     "OMNIGRAPH_CACHE_MEMORY",
     2 * 2**30,
-    _byte_count,
+    byte_count,
     "Bytes of columns, adjacency and words a process keeps between queries.",
 )
 CACHE_DIR: Final[Setting[str | None]] = Setting(
@@ -317,36 +263,29 @@ CACHE_DIR: Final[Setting[str | None]] = Setting(
 DERIVED_FILES: Final = Setting(
     "OMNIGRAPH_DERIVED_FILES",
     True,
-    _flag,
+    flag,
     "Keeps adjacency and words as files beside the graph, for the next process to map.",
 )
 MAINTENANCE_CONCURRENCY: Final = Setting(
     "OMNIGRAPH_MAINTENANCE_CONCURRENCY",
     8,
-    _count_or(8),
+    count_or(8),
     "Tables that `optimize`, `cleanup` and `verify` work on at a time. What computes more than it "
     "waits for the store is never done on more tables than there are processors, or two.",
 )
 READ_MAX_AGE: Final = Setting(
     "OMNIGRAPH_READ_MAX_AGE",
     0.0,
-    _seconds,
+    seconds,
     "Seconds a reader may rely on the newest commit it knows of a branch before it asks the store "
     "for a newer one. 0: it asks for every query.",
 )
 
 
-def _row_count(text: str) -> int:
-    count = int(text)
-    if count < 1:
-        raise ValueError("expected a number of rows above zero")
-    return count
-
-
 SPARK_ROWS: Final = Setting(
     "OMNIGRAPH_SPARK_ROWS",
     50_000_000,
-    _row_count,
+    row_count,
     "Rows beyond which a query whose engine is `auto` runs on Spark: of a table that it reads, or "
     "expected after one of its steps.",
 )
@@ -366,7 +305,7 @@ BEARER_TOKEN: Final[Setting[str | None]] = Setting(
 CLIENT_TIMEOUT: Final = Setting(
     "OMNIGRAPH_CLIENT_TIMEOUT",
     300.0,
-    _positive_seconds,
+    positive_seconds,
     "Seconds a client of a server waits for an answer, or for the next part of one.",
 )
 
@@ -380,13 +319,13 @@ SERVER_SPOOL: Final[Setting[str | None]] = Setting(
 UPLOAD_MAX: Final = Setting(
     "OMNIGRAPH_UPLOAD_MAX",
     64 * 2**30,
-    _byte_count,
+    byte_count,
     "Bytes an upload to a server may have, unpacked: `512M`, `64G`.",
 )
 SERVER_JOBS: Final = Setting(
     "OMNIGRAPH_SERVER_JOBS",
     4,
-    _count_or(4),
+    count_or(4),
     "Jobs that one process of a server works on at a time; others wait.",
 )
 
