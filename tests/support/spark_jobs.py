@@ -260,3 +260,66 @@ def regions(runner: SparkRunner) -> dict[str, list[str | None]]:
     given = SparkRunner(runner.session, environment={"AWS_REGION": "given"})
     found["given"] = given.map(region, range(3), name="regions")
     return found
+
+
+def lose_the_executor(task: tuple[str, int]) -> int:
+    """The third task kills the Java process that runs it, with all it holds, the first time."""
+    directory, number = task
+    if number == 2 and leave_a_file(directory, "lost-") == 0:
+        daemon = os.getppid()
+        executor = int(Path(f"/proc/{daemon}/stat").read_text().rpartition(")")[2].split()[1])
+        assert b"CoarseGrainedExecutorBackend" in Path(f"/proc/{executor}/cmdline").read_bytes()
+        os.kill(executor, signal.SIGKILL)
+        time.sleep(BEATING_SECONDS)
+    return number * 10
+
+
+def lose_an_executor(runner: Runner, directory: str) -> list[int]:
+    tasks = [(directory, number) for number in range(5)]
+    return runner.map(lose_the_executor, tasks, name="lose an executor")
+
+
+def package_of_executors(runner: Runner) -> list[str]:
+    """Where executors import our package from, asked by a function that needs no other."""
+
+    def locate(_: int) -> str:
+        import omnigraph_core
+
+        return str(omnigraph_core.__file__)
+
+    return sorted(set(runner.map(locate, range(4), name="locate the package")))
+
+
+def bare_executors(runner: SparkRunner) -> dict[str, Any]:
+    """Executors that lack our package are sent it, once."""
+    from omnigraph_core.spark.packaging import ship_package
+
+    try:
+        package_of_executors(runner)
+        before = "nothing was raised"
+    except OmnigraphError as error:
+        before = str(error)
+    is_sent = [ship_package(runner.session) for _ in range(2)]
+    return {"before": before, "is_sent": is_sent, "found": package_of_executors(runner)}
+
+
+def sent_package(runner: SparkRunner) -> dict[str, Any]:
+    """Executors that have our package are sent it only if told to, and for one session alone."""
+    from omnigraph_core.spark.packaging import send_package, ship_package
+
+    def arrived(_: int) -> list[str]:
+        import sys
+        from importlib.machinery import PathFinder
+
+        archives = [path for path in sys.path if path.endswith("omnigraph_core.zip")]
+        found = PathFinder.find_spec("omnigraph_core", archives)
+        return [] if found is None else [str(found.origin)]
+
+    session = runner.session.newSession()
+    is_needed = ship_package(session)
+    send_package(session)
+    return {
+        "is_needed": is_needed,
+        "there": SparkRunner(session).map(arrived, range(2), name="find the package"),
+        "elsewhere": runner.map(arrived, range(2), name="find the package"),
+    }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
@@ -22,6 +22,18 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tests.support.spark import Driver, DriverThere
+
+_LIGHT_JAVA: Final = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+CLUSTER_SETTINGS: Final = {
+    "spark.cores.max": "2",
+    "spark.executor.cores": "1",
+    "spark.executor.memory": "512m",
+    "spark.driver.host": "127.0.0.1",
+    "spark.pyspark.python": sys.executable,
+    "spark.executor.extraJavaOptions": _LIGHT_JAVA,
+    "spark.driver.extraJavaOptions": _LIGHT_JAVA,
+}
+"""Two executors of one core each: small enough for two applications side by side."""
 
 
 @pytest.fixture(scope="session")
@@ -52,16 +64,7 @@ def connect_server(shared_directory: Path) -> Iterator[ConnectServer]:
 
 @pytest.fixture(scope="session")
 def cluster_driver(cluster: StandaloneCluster) -> Iterator[DriverThere]:
-    conf = {
-        "spark.cores.max": "2",
-        "spark.executor.cores": "1",
-        "spark.executor.memory": "512m",
-        "spark.driver.host": "127.0.0.1",
-        "spark.pyspark.python": sys.executable,
-        "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
-        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
-    }
-    with driver_there("cluster", master=cluster.url, conf=conf) as driver:
+    with driver_there("cluster", master=cluster.url, conf=CLUSTER_SETTINGS) as driver:
         yield driver
 
 

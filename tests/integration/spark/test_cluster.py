@@ -1,0 +1,87 @@
+"""Executors are lost, lack our package, and end with whoever started them."""
+
+from __future__ import annotations
+
+import sys
+import sysconfig
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.integration.spark.conftest import CLUSTER_SETTINGS
+from tests.support import spark_jobs as jobs
+from tests.support.processes import say, spawn
+from tests.support.spark import driver_there
+from tests.support.spark_cluster import LonelyMaster
+
+if TYPE_CHECKING:
+    from tests.support.spark import DriverThere
+    from tests.support.spark_cluster import StandaloneCluster
+
+
+def test_a_lost_executor_is_replaced(cluster_driver: DriverThere, tmp_path: Path) -> None:
+    assert cluster_driver.call(jobs.lose_an_executor, str(tmp_path)) == [0, 10, 20, 30, 40]
+    assert len(list(tmp_path.glob("lost-*"))) == 2
+
+
+def test_executors_are_sent_the_package_they_lack(
+    cluster: StandaloneCluster, tmp_path: Path
+) -> None:
+    conf = CLUSTER_SETTINGS | {"spark.pyspark.python": str(_python_without_us(tmp_path))}
+    with driver_there("bare", master=cluster.url, conf=conf) as driver:
+        found = driver.call(jobs.bare_executors)
+    assert "No module named 'omnigraph_core'" in found["before"]
+    assert "hint: the executors have no `omnigraph_core`" in found["before"]
+    assert found["is_sent"] == [True, False]
+    assert all("omnigraph_core.zip" in path for path in found["found"])
+
+
+def _python_without_us(directory: Path) -> Path:
+    """The packages of this Python, but not those that it only links to."""
+    packages = sysconfig.get_path("purelib")
+    script = directory / "python"
+    script.write_text(f'#!/bin/sh\nPYTHONPATH="{packages}" exec "{sys.executable}" -S "$@"\n')
+    script.chmod(0o755)
+    return script
+
+
+def test_a_connect_session_is_sent_the_package(connect_driver: DriverThere) -> None:
+    found = connect_driver.call(jobs.sent_package)
+    assert not found["is_needed"]
+    assert all(len(paths) == 1 and "omnigraph_core.zip" in paths[0] for paths in found["there"])
+    assert found["elsewhere"] == [[], []]
+
+
+def hold_a_master(directory: str) -> None:
+    """The body of a process that uses a service until it is killed."""
+    with LonelyMaster(Path(directory)) as service:
+        say(service.url)
+        time.sleep(600)
+
+
+def test_a_service_is_shared_and_ends_with_its_last_user(tmp_path: Path) -> None:
+    with spawn(f"{__name__}:hold_a_master", str(tmp_path)) as other:
+        url = other.next_line(300)
+        with LonelyMaster(tmp_path) as ours:
+            assert ours.url == url
+            assert _processes_in(tmp_path)
+            other.kill()
+            other.wait()
+            time.sleep(0.5)
+            assert _processes_in(tmp_path), "one user is left"
+    deadline = time.monotonic() + 60
+    while _processes_in(tmp_path) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert _processes_in(tmp_path) == []
+
+
+def _processes_in(directory: Path) -> list[str]:
+    """Processes that work in a directory."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and (entry / "cwd").resolve() == directory.resolve():
+                found.append(entry.name)
+        except OSError:  # it has ended
+            continue
+    return found
