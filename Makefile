@@ -67,12 +67,13 @@ test-property: $(READY) ## the laws, with ten times the examples
 docs-check: $(READY) ## every snippet of the docs, and the guards
 	$(BIN)/pytest tests/docs tests/guards
 
-bench: $(READY) ## speed as ratios, and counts: compiling, commits, writes, merges, serving
+bench: $(READY) ## speed as ratios, and counts: compiling, commits, writes, merges, serving, Spark
 	$(BIN)/python -m benchmarks.compile
 	$(BIN)/python -m benchmarks.commit
 	$(BIN)/python -m benchmarks.write
 	$(BIN)/python -m benchmarks.merge
 	$(BIN)/python -m benchmarks.serve
+	$(BIN)/python -m benchmarks.spark
 
 bench-read: $(BENCH_READY) ## reads beside other engines, in an environment that has them
 	$(BENCH)/bin/python -m benchmarks.read
