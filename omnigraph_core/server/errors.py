@@ -74,6 +74,8 @@ MEANINGS: Final = {
     401: "No bearer token, or none that is known.",
     403: "Policy forbids it.",
     404: "Something it names is not there.",
+    405: "The path has other methods: which, in `Allow`.",
+    408: "The request did not come to its end in time.",
     409: "The current state refuses it.",
     410: "History it needs was cleaned up.",
     412: "The branch has another head than the request demands.",
@@ -82,6 +84,7 @@ MEANINGS: Final = {
     416: "No such range.",
     422: "The request has another shape than the operation takes.",
     429: "Too many requests of this actor at a time.",
+    431: "The request line and the headers are too long.",
     500: "Something failed inside.",
     503: "Something is not available now; the same request may succeed later.",
 }

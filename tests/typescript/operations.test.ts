@@ -197,6 +197,18 @@ test("a branch name with a slash goes through the path and back", async () => {
   refused(await api.deleteBranch({ client, path: { branch: name } }), 404, "not_found");
 });
 
+test("any name goes through paths and queries as it is", async () => {
+  for (const name of ["review/2026 ü?", "100%25", "a+b&c=d", "#1;v=2", "Ω/…/終"]) {
+    await newBranch(name);
+    const snapshot = answered(await api.getSnapshot({ client, query: { branch: name } }));
+    assert.equal(snapshot.branch, name);
+    const gone = answered(await api.deleteBranch({ client, path: { branch: name } }));
+    assert.equal(gone.name, name);
+    const query = { branch: name };
+    refused(await api.listCommits({ client, query }), 404, "not_found");
+  }
+});
+
 test("a branch may have the name of a route", async () => {
   await newBranch("merge");
   answered(await api.deleteBranch({ client, path: { branch: "merge" } }));

@@ -64,7 +64,7 @@ async def list_branches(
     responses={200: {"model": BranchCreateOutput}, **errors(400, 404, 409)},
 )
 async def create_branch(request: Request, graph: Graph, body: BranchCreateRequest) -> Response:
-    source = MAIN if body.source is None else body.source
+    source = MAIN if body.source is None else body.source.strip()
 
     async def create() -> Response:
         ref = await writing(
@@ -132,7 +132,8 @@ async def get_branch(graph: Graph, branch: str) -> Response:
 async def delete_branch(request: Request, graph: Graph, branch: str) -> Response:
     async def delete() -> Response:
         await writing(lambda: graph.graph.branch_delete(branch))
-        return answer({"uri": graph.uri, "name": branch, "actor_id": graph.graph.actor})
+        name = branch.strip()  # as it is called, which a client may have surrounded with blanks
+        return answer({"uri": graph.uri, "name": name, "actor_id": graph.graph.actor})
 
     return await once(request, graph, delete)
 

@@ -89,7 +89,7 @@ async def mutate_if(
     responses={200: {"model": IngestOutput}, **_LOADED},
 )
 async def ingest(request: Request, graph: Graph, body: IngestRequest) -> Response:
-    source = MAIN if body.source is None else body.source
+    source = MAIN if body.source is None else body.source.strip()
     return await loading.respond(request, graph, _order(request, body, source))
 
 
@@ -107,7 +107,7 @@ def _order(request: Request, body: IngestRequest, source: str | None) -> LoadOrd
     data = body.data.encode(errors="surrogatepass")  # what is no text is told as such
     return LoadOrder(
         data,
-        branch=MAIN if body.branch is None else body.branch,
+        branch=MAIN if body.branch is None else body.branch.strip(),
         source=source,
         mode=str(body.mode or "merge"),
         format=body.format,

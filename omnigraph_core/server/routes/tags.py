@@ -64,7 +64,7 @@ async def create_tag(request: Request, graph: Graph, body: TagRequest) -> Respon
 async def delete_tag(request: Request, graph: Graph, name: str) -> Response:
     async def respond() -> Response:
         await writing(lambda: graph.graph.tag_delete(name))
-        return answer({"uri": graph.uri, "name": name})
+        return answer({"uri": graph.uri, "name": name.strip()})
 
     return await once(request, graph, respond)
 

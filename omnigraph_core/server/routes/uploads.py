@@ -57,8 +57,8 @@ def load_parameters(
     rejects: RejectsParameter = False,
 ) -> dict[str, Any]:
     return {
-        "branch": branch,
-        "source": source,
+        "branch": branch.strip(),
+        "source": None if source is None else source.strip(),
         "mode": str(mode),
         "embed": embed,
         "is_dry_run": dry_run,

@@ -286,6 +286,18 @@ def test_branches_with_slashes_in_their_names(open_server: Client, people: Omnig
     assert open_server.delete("/branches/review%2F2026").status_code == 404
 
 
+def test_names_are_told_without_the_blanks_around_them(open_server: Client) -> None:
+    made = ok(open_server.post("/branches", {"name": " padded ", "from": " main\n"}))
+    assert (made["name"], made["from"]) == ("padded", "main")
+    line = '{"type": "Person", "data": {"name": "Ida", "age": 41}}\n'
+    body = {"data": line, "branch": " padded ", "from": " main "}
+    loaded = ok(open_server.post("/ingest", body))
+    assert (loaded["branch"], loaded["base_branch"]) == ("padded", "main")
+    sent = open_server.request("POST", "/load/ndjson?branch=%20padded", content=line.encode())
+    assert ok(sent)["branch"] == "padded"
+    assert ok(open_server.delete("/branches/%20padded%20"))["name"] == "padded"
+
+
 def test_a_branch_named_merge_can_be_deleted(open_server: Client) -> None:
     ok(open_server.post("/branches", {"name": "merge"}))
     assert ok(open_server.delete("/branches/merge"))["name"] == "merge"

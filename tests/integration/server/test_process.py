@@ -173,3 +173,22 @@ def test_graphs_and_address_from_the_environment(people: Omnigraph, tmp_path: Pa
         assert health["source_version"] == "abc123"
         assert client.get("/graphs/stock/branches").status_code == 200
         assert client.get("/graphs/gone/branches").status_code == 404
+
+
+def test_an_address_in_the_environment_counts_before_the_name(
+    people: Omnigraph, tmp_path: Path
+) -> None:
+    config = tmp_path / "omnigraph.yaml"
+    config.write_text("graphs: {gone: {uri: gone}}\nserver: {graph: gone}\n")
+    env = {
+        "OMNIGRAPH_TARGET_URI": people.uri,
+        "OMNIGRAPH_CONFIG": str(config),
+        "OMNIGRAPH_TARGET": "gone",
+        "OMNIGRAPH_BIND": "0.0.0.0:0",
+        "OMNIGRAPH_UNAUTHENTICATED": "1",
+    }
+    with server_process(env=env, is_bound=False) as server, server.client() as client:
+        assert server.url.startswith("http://0.0.0.0:")
+        assert client.get("/branches").json() == client.get("/graphs/default/branches").json()
+        assert client.get("/branches").status_code == 200
+        assert server.stop(signal.SIGTERM) == 0
