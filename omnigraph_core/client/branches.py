@@ -5,11 +5,11 @@ Some values are made by modules that load the storage: those are imported where 
 
 from __future__ import annotations
 
-from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from omnigraph_core.client.decode.commits import decode_commit, decode_snapshot
-from omnigraph_core.client.decode.reading import every, understood
+from omnigraph_core.client.decode.reading import understood
+from omnigraph_core.client.pages import iter_pages
 from omnigraph_core.client.places import check_version, place_of, refuse_actor, text_of
 from omnigraph_core.client.requests import get, moment, segment, write
 from omnigraph_core.errors import ConfigError
@@ -17,7 +17,6 @@ from omnigraph_core.manifest.image import MAIN
 from omnigraph_core.manifest.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from datetime import datetime
 
     from omnigraph_core.client.transport import Transport
@@ -44,7 +43,7 @@ class Branches:
 
     def branch_list(self) -> tuple[str, ...]:
         """The names of all branches, main first."""
-        names = [str(name) for name in self._pages("/branches", "branches")]
+        names = [str(name) for name in iter_pages(self._http, "/branches", "branches")]
         return tuple(sorted(names, key=lambda name: (name != MAIN, name)))
 
     def branch_get(self, name: str) -> BranchRef:
@@ -69,9 +68,10 @@ class Branches:
         """Every commit a branch contains, newest first; without a name those of main."""
         if limit is not None and limit < 0:
             raise ConfigError(f"`limit` is {limit}, give 0 or more")
-        most = None if limit is None else max(1, limit)  # none at all is not to be asked for
-        found = self._pages("/commits", "commits", limit=most, branch=branch)
-        return tuple(understood(decode_commit, item) for item in islice(found, limit))
+        # None at all cannot be asked for, and a branch that is not there is told even so.
+        most = None if limit is None else max(1, limit)
+        found = iter_pages(self._http, "/commits", "commits", limit=most, branch=branch)
+        return tuple(understood(decode_commit, item) for item in found)[:limit]
 
     def get_commit(self, commit_id: str) -> GraphCommit:
         """
@@ -133,7 +133,9 @@ class Branches:
         """All tags, by name."""
         from omnigraph_core.client.decode.refs import decode_tag
 
-        return tuple(understood(decode_tag, item) for item in self._pages("/tags", "tags"))
+        return tuple(
+            understood(decode_tag, item) for item in iter_pages(self._http, "/tags", "tags")
+        )
 
     def tag_delete(self, name: str) -> None:
         """
@@ -193,26 +195,6 @@ class Branches:
         from omnigraph_core.client.decode.schemas import decode_schema
 
         return understood(decode_schema, self._http.fetch(get("/schema", **place)))
-
-    def _pages(
-        self, path: str, member: str, *, limit: int | None = None, **query: object
-    ) -> Iterator[Any]:
-        """The items of a list, page after page."""
-        token: str | None = None
-        left = limit
-        while True:
-            call = get(path, limit=left, page_token=token, **query)
-            document = self._http.fetch(call)
-            items = understood(lambda found: every(_itself, found[member]), document)
-            yield from items
-            token = document.get("next_page_token")
-            left = None if left is None else left - len(items)
-            if token is None or (left is not None and left <= 0):
-                return
-
-
-def _itself(item: Any) -> Any:
-    return item
 
 
 def _at(value: datetime) -> str:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
-from omnigraph_core.client.decode.reading import every, maybe, understood
+from omnigraph_core.client.decode.reading import maybe, understood
+from omnigraph_core.client.pages import iter_pages
 from omnigraph_core.client.requests import get, segment, write
 from omnigraph_core.errors import ConflictError
 from omnigraph_core.errors.wire import error_document, error_from
@@ -80,8 +81,8 @@ class Jobs:
 
     def list_jobs(self) -> tuple[Job, ...]:
         """The jobs of the last day, newest first, without their results."""
-        document = self._http.fetch(get("/jobs"))
-        return understood(lambda found: every(decode_job, found["jobs"]), document)
+        found = iter_pages(self._http, "/jobs", "jobs")
+        return tuple(understood(decode_job, item) for item in found)
 
     def get_job(self, job_id: str) -> Job:
         """

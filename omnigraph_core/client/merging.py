@@ -11,6 +11,7 @@ from omnigraph_core.client.branches import Branches
 from omnigraph_core.client.decode.changes import decode_merge
 from omnigraph_core.client.decode.commits import decode_commit
 from omnigraph_core.client.decode.reading import understood
+from omnigraph_core.client.pages import iter_pages
 from omnigraph_core.client.places import place_of, refuse_actor
 from omnigraph_core.client.requests import ask, get, segment, write
 from omnigraph_core.manifest.image import MAIN
@@ -176,7 +177,7 @@ class Merging(Branches):
         """Runs, oldest first."""
         from omnigraph_core.client.decode.refs import decode_run
 
-        found = self._pages("/runs", "runs", target_branch=target_branch, status=status)
+        found = iter_pages(self._http, "/runs", "runs", target_branch=target_branch, status=status)
         return tuple(understood(decode_run, item) for item in found)
 
     def _run(self, call: Call) -> RunRecord:
