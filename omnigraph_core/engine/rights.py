@@ -180,8 +180,9 @@ def _branch_of_lost(context: GraphContext, target: ReadTarget) -> str | None:
 
 def _ask_in_run(judge: Judge, who: str | None, action: Action, run: RunRecord) -> Decision:
     """Who began a run works in it, with the right to begin it still; others do there only what
-    they may do on its target: its rows are those of the target, and more."""
-    if who is not None and who == run.actor_id:
+    they may do on its target: its rows are those of the target, and more. A job publishes its run
+    without asking anybody, so what is in there is nobody's own."""
+    if who is not None and who == run.actor_id and not run.is_job:
         begun = _ask(judge, who, Action.BRANCH_CREATE, run.target_branch, run.run_branch)
         own = _ask(judge, who, action, *_place(action, run.run_branch))
         if begun.is_allowed and own.is_allowed:

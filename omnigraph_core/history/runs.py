@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from omnigraph_core.storage.session import Store
 
 
+JOB_PREFIX: Final = "job:"
+"""Begins the operation hash of a run that a server keeps account of a job with."""
+
+
 class RunStatus(StrEnum):
     RUNNING = "running"
     PUBLISHED = "published"
@@ -58,6 +62,11 @@ class RunRecord:
     updated_at: int
     is_expired: bool = False
     """Running, but nothing was written for so long that its owner is taken for gone."""
+
+    @property
+    def is_job(self) -> bool:
+        """Whether a server works in it, and publishes it at the end: the work of nobody else."""
+        return (self.operation_hash or "").startswith(JOB_PREFIX)
 
     def to_json(self) -> dict[str, object]:
         """The same on every surface."""

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from omnigraph_core.clock import now_us
-from omnigraph_core.history.runs import RunStatus
+from omnigraph_core.history.runs import JOB_PREFIX, RunStatus
 from omnigraph_core.ids import is_ulid
 from omnigraph_core.server.spool import Claim, digest_of, keep, try_read
 
@@ -92,7 +92,8 @@ _STATUS_OF_RUN: Final = {
 
 def job_of_run(run: RunRecord) -> JobRecord:
     """What the registry of runs tells of a job that the spool no longer knows."""
-    operation, colon, _ = (run.operation_hash or "").partition(":")
+    named = (run.operation_hash or "").removeprefix(JOB_PREFIX)
+    operation, colon, _ = named.partition(":")
     is_left = run.status is RunStatus.RUNNING and run.is_expired
     return JobRecord(
         job_id=run.run_id,

@@ -21,7 +21,7 @@ from omnigraph_core.clock import now_us
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.errors import ConflictError, OmnigraphError, StorageError
 from omnigraph_core.errors.wire import error_document
-from omnigraph_core.history.runs import RunStatus
+from omnigraph_core.history.runs import JOB_PREFIX, RunStatus
 from omnigraph_core.ids import new_ulid
 from omnigraph_core.manifest.image import MAIN
 from omnigraph_core.server.access import if_commit
@@ -199,7 +199,7 @@ class Jobs:
             raise StorageError("the server is about to stop and begins no jobs", retryable=True)
         actor = graph.graph.actor
         named = new_ulid() if key is None else digest_of(actor or "", key, order.digest)
-        name = f"{order.operation}:{named}"
+        name = f"{JOB_PREFIX}{order.operation}:{named}"
         target = (order.target or order.branch or MAIN).strip()
         earlier = None if key is None else self._find_earlier(graph, target, name)
         if earlier is not None:
