@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
-from starlette.middleware.cors import CORSMiddleware
 
 from omnigraph_core.server import settings
 from omnigraph_core.server.errors import Failsafe, handle_errors
@@ -15,6 +14,7 @@ from omnigraph_core.server.metrics import Metrics
 from omnigraph_core.server.middleware.admission import Admission
 from omnigraph_core.server.middleware.bodies import BodyLimits
 from omnigraph_core.server.middleware.compress import Compress
+from omnigraph_core.server.middleware.cors import Cors
 from omnigraph_core.server.middleware.head import Head
 from omnigraph_core.server.middleware.identity import Identity
 from omnigraph_core.server.middleware.observe import Observe
@@ -30,11 +30,6 @@ if TYPE_CHECKING:
     from omnigraph_core.server.jobs import Jobs
     from omnigraph_core.server.options import ServerOptions
     from omnigraph_core.server.serving import Serving
-
-_EXPOSED: Final = (
-    "ETag", "Location", "Retry-After", "Server-Timing", "X-Request-Id",
-    "Omnigraph-Branch", "Omnigraph-Commit", "Omnigraph-Manifest-Version", "Omnigraph-Query-Name",
-)  # fmt: skip
 
 
 def create_app(options: ServerOptions) -> FastAPI:
@@ -100,11 +95,5 @@ def _add_layers(app: FastAPI, serving: Serving) -> None:
     app.add_middleware(Failsafe)
     app.add_middleware(Compress)
     if config.cors_origins:
-        app.add_middleware(
-            CORSMiddleware,
-            allow_origins=list(config.cors_origins),
-            allow_methods=["*"],
-            allow_headers=["*"],
-            expose_headers=list(_EXPOSED),
-        )
+        app.add_middleware(Cors, origins=config.cors_origins)
     app.add_middleware(Observe, metrics=app.state.metrics)

@@ -219,7 +219,14 @@ def test_browsers_of_configured_origins(people: Omnigraph, tmp_path: Path) -> No
         answer = client.get("/branches", headers=origin)
         assert answer.headers[allowed] == origin["Origin"]
         assert "X-Request-Id" in answer.headers["access-control-expose-headers"]
-        other = client.get("/branches", headers={"Origin": "https://other.example.org"})
-        assert allowed not in other.headers
+        other = {"Origin": "https://other.example.org"}
+        assert allowed not in client.get("/branches", headers=other).headers
+        for refused in ({**asked, **other}, {**asked, "Access-Control-Request-Method": "PUT"}):
+            answer = client.request("OPTIONS", "/read", headers=refused)
+            assert (answer.status_code, answer.json()["code"]) == (400, "bad_request")
+            assert refused["Origin"] in answer.json()["error"]
+            assert answer.json()["request_id"] == answer.headers["x-request-id"]
+            assert allowed not in answer.headers
+        assert client.request("OPTIONS", "/read", headers=origin).status_code == 204
         made = client.post("/branches", {"name": "from-a-browser"}).json()
         assert made["uri"] == "default"
