@@ -136,8 +136,6 @@ class Estimator:
 
     def _read_by(self, step: Step) -> float:
         """The rows of the table that a step goes through; few if it knows which it wants."""
-        if isinstance(step, ExpandStep):
-            return self.stats.edge_count(step.op.edge_type)
         if not isinstance(step, ScanStep):
             return 0.0
         node = self.catalog.nodes[step.op.type_name]

@@ -140,10 +140,11 @@ def _types(schema: pa.Schema) -> Iterable[tuple[str, pa.DataType]]:
     return ((field.name, field.type) for field in schema)
 
 
-def answer(og: Omnigraph, asked: Asked) -> str:
+def answer(og: Omnigraph, asked: Asked, engine: str = "local") -> str:
     """What the query ends in: a row per line, or a line per problem."""
     try:
-        rows = og.query("main", asked.text, asked.name, asked.params).to_pylist()
+        result = og.query("main", asked.text, asked.name, asked.params, engine=engine)
+        rows = result.to_pylist()
     except CompileError as error:
         lines = [item.render().split("\n")[0] for item in error.diagnostics]
         return "\n".join(line.removeprefix("<query>:") for line in lines)

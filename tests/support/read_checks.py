@@ -68,12 +68,16 @@ class Reader:
     graph: Omnigraph
     way: Way
     cache: ByteCache
+    engine: str = "local"
 
     def problem(self, sample: Sample, state: State, wanted: Answer) -> str | None:
         """What is wrong with the engine's answer, in words; None if nothing is."""
         try:
             with self.way.taken(self.cache):
-                result = self.graph.query(state.target, sample.text, "q", sample.given)
+                result = self.graph.query(
+                    state.target, sample.text, "q", sample.given, engine=self.engine
+                )
+                other = self._other_columns(result, sample, state)
                 profile = self._profile(sample, state) if self.way.is_profiled else None
         except Exception as error:  # noqa: BLE001 - whatever it is, the query must be shown
             is_refused = isinstance(error, DataError) and _has_wide_sum(wanted)
@@ -81,7 +85,17 @@ class Reader:
         if profile is not None and profile.to_json()["rows"] != len(wanted.rows):
             return f"found {len(wanted.rows)} rows with another profile:\n{profile}"
         rows = shown(result.table)
-        return _misplaced_null(result.table) or difference(rows, wanted) or _json_problem(result)
+        problem = other or _misplaced_null(result.table) or difference(rows, wanted)
+        return problem or _json_problem(result)
+
+    def _other_columns(self, result: QueryResult, sample: Sample, state: State) -> str | None:
+        """Whether another engine gives columns of other names or types."""
+        if self.engine == "local":
+            return None
+        usual = self.graph.query(state.target, sample.text, "q", sample.given)
+        if result.table.schema.equals(usual.table.schema) and result.columns == usual.columns:
+            return None
+        return f"its columns are {result.table.schema}, not {usual.table.schema}"
 
     def _profile(self, sample: Sample, state: State) -> PlanReport:
         explained = self.graph.explain(state.target, sample.text, "q")

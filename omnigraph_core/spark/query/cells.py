@@ -7,6 +7,7 @@ column of its own; a variable is null exactly where its id is.
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -53,15 +54,20 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """Of its column; no two cells of a query share one.
+        """Of its column; no two cells of a query share one, and case means nothing to Spark.
 
-        >>> Cell("p", "size").name
-        'p:size'
+        >>> Cell("p", "size").name, Cell("p", "isNew").name
+        ('p:size', 'p:is^new')
         """
         if isinstance(self.source, str):
-            return f"{self.variable}:{self.source}"
+            return f"{_in_lower_case(self.variable)}:{_in_lower_case(self.source)}"
         digest = hashlib.blake2b(repr(self.source).encode(), digest_size=8).hexdigest()
-        return f"{self.variable}?{digest}"
+        return f"{_in_lower_case(self.variable)}?{digest}"
+
+
+def _in_lower_case(name: str) -> str:
+    """A name with its capitals marked, for names that differ in nothing else."""
+    return re.sub("[A-Z]", lambda found: f"^{found[0].lower()}", name)
 
 
 def id_of(variable: str) -> Cell:

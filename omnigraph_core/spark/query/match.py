@@ -18,17 +18,16 @@ from omnigraph_core.plan.steps import (
     OptionalStep,
     ScanStep,
 )
-from omnigraph_core.query.mentions import mentions
 from omnigraph_core.query.typed import Compare, PropertyValue, TypedOp
 from omnigraph_core.spark.query.carried_rows import Sifting
 from omnigraph_core.spark.query.cells import cell_of
 from omnigraph_core.spark.query.expand import COUNT, lower_expand
 from omnigraph_core.spark.query.frame import UNIT, WEIGHT, Frame, column
-from omnigraph_core.spark.query.needs import needs_after
+from omnigraph_core.spark.query.needs import following_filters, needs_after, with_edge_filters
 from omnigraph_core.spark.query.nested import lower_anti_join, lower_optional
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     import pyarrow as pa
 
@@ -48,7 +47,7 @@ def lower_match(ctx: Context, steps: Steps, wanted: Cells) -> Frame:
 
 def lower_steps(ctx: Context, steps: Steps, frame: Frame, wanted: Cells) -> Frame:
     """The rows that steps make of some."""
-    pushed = _with_edge_filters(steps)
+    pushed = with_edge_filters(steps)
     needs = needs_after([step for step, _ in pushed], wanted)
     last_expand = max((i for i, s in enumerate(pushed) if isinstance(s[0], ExpandStep)), default=-1)
     for place, ((step, on_edge), after) in enumerate(zip(pushed, needs, strict=True)):
@@ -81,38 +80,6 @@ def _lower_other(ctx: Context, step: Step, frame: Frame, after: Cells) -> Frame:
 def _bound(ctx: Context, frame: Frame) -> Frame:
     """The frame as rows, also if it binds nothing yet."""
     return frame if frame.rows is not None else frame.with_rows(ctx.tables.row().rows)
-
-
-def _with_edge_filters(
-    steps: Steps,
-) -> list[tuple[Step, tuple[TypedCondition, ...]]]:
-    """Every step, with an expand the conditions on its edge alone that come next.
-
-    They are checked where the edges are read.
-    """
-    found: list[tuple[Step, tuple[TypedCondition, ...]]] = []
-    taken: set[int] = set()
-    for place, step in enumerate(steps):
-        if place in taken:
-            continue
-        if not isinstance(step, ExpandStep) or step.op.edge_binding is None:
-            found.append((step, ()))
-            continue
-        on_edge: list[TypedCondition] = []
-        for number, condition in _following_filters(steps, place):
-            if mentions(condition) == {step.op.edge_binding}:
-                taken.add(number)
-                on_edge.append(condition)
-        found.append((step, tuple(on_edge)))
-    return found
-
-
-def _following_filters(steps: Sequence[Step], place: int) -> Iterator[tuple[int, TypedCondition]]:
-    for number in range(place + 1, len(steps)):
-        step = steps[number]
-        if not isinstance(step, FilterStep):
-            return
-        yield number, step.op.condition
 
 
 # Filters
@@ -209,7 +176,7 @@ def _join_keys(
 
     Rows without them are dropped by the filters in any case; joined by them, none is made first.
     """
-    conditions = [condition for _, condition in _following_filters(following, -1)]
+    conditions = [condition for _, condition in following_filters(following, -1)]
     keys: list[tuple[str, str]] = []
     for condition in conjuncts(conditions):
         match condition:

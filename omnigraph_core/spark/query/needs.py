@@ -1,4 +1,4 @@
-"""Which cells rows must carry after each step: steps and what is wanted of them come in.
+"""What each step has to hand on, and what it can do at once: steps come in.
 
 A row carries nothing that nobody reads any more: what is carried is shuffled.
 """
@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 
 from omnigraph_core.ir.nodes import introduces
 from omnigraph_core.plan.steps import AntiJoinStep, ExpandStep, FilterStep, OptionalStep, ScanStep
+from omnigraph_core.query.mentions import mentions
 from omnigraph_core.spark.query.cells import cells_in, id_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from omnigraph_core.plan.steps import Step, Steps
+    from omnigraph_core.query.typed import TypedCondition
     from omnigraph_core.spark.query.cells import Cell
 
     Cells = frozenset[Cell]
@@ -63,3 +65,36 @@ def inner_wanted(step: AntiJoinStep | OptionalStep, after: Cells) -> Cells:
 def is_plain_test(steps: Steps) -> bool:
     """Whether the inner side of an anti-join is a condition on the outer row and nothing else."""
     return len(steps) == 1 and isinstance(steps[0], FilterStep)
+
+
+def with_edge_filters(
+    steps: Steps,
+) -> list[tuple[Step, tuple[TypedCondition, ...]]]:
+    """Every step, with an expand the conditions on its edge alone that come next.
+
+    They are checked where the edges are read.
+    """
+    found: list[tuple[Step, tuple[TypedCondition, ...]]] = []
+    taken: set[int] = set()
+    for place, step in enumerate(steps):
+        if place in taken:
+            continue
+        if not isinstance(step, ExpandStep) or step.op.edge_binding is None:
+            found.append((step, ()))
+            continue
+        on_edge: list[TypedCondition] = []
+        for number, condition in following_filters(steps, place):
+            if mentions(condition) == {step.op.edge_binding}:
+                taken.add(number)
+                on_edge.append(condition)
+        found.append((step, tuple(on_edge)))
+    return found
+
+
+def following_filters(steps: Sequence[Step], place: int) -> Iterator[tuple[int, TypedCondition]]:
+    """The conditions of the filters right after a step, and where they stand."""
+    for number in range(place + 1, len(steps)):
+        step = steps[number]
+        if not isinstance(step, FilterStep):
+            return
+        yield number, step.op.condition

@@ -15,7 +15,12 @@ from omnigraph_core.plan.steps import ExpandStep, FilterStep, Making
 from omnigraph_core.spark.query.cells import id_of
 from omnigraph_core.spark.query.expand import COUNT, is_test, is_void, keys_of, matches
 from omnigraph_core.spark.query.frame import WEIGHT, Frame, column
-from omnigraph_core.spark.query.needs import inner_wanted, is_plain_test, start_of
+from omnigraph_core.spark.query.needs import (
+    inner_wanted,
+    is_plain_test,
+    start_of,
+    with_edge_filters,
+)
 from omnigraph_core.spark.query.tables import Side
 
 if TYPE_CHECKING:
@@ -61,13 +66,14 @@ def lower_anti_join(
     ctx: Context, step: AntiJoinStep, frame: Frame, after: Cells, lower: Lower, sift: Sift
 ) -> Frame:
     """The rows for which the inner steps find nothing."""
-    first, is_single = step.inner[0], len(step.inner) == 1
+    first, on_edge = _only_expand(ctx, step.inner)
     if is_plain_test(step.inner):
-        assert isinstance(first, FilterStep)
-        return sift(ctx, first.op.condition, frame, after, is_negated=True)
-    if isinstance(first, ExpandStep) and is_single and not is_void(ctx, first.op):
+        (test,) = step.inner
+        assert isinstance(test, FilterStep)
+        return sift(ctx, test.op.condition, frame, after, is_negated=True)
+    if first is not None:
         exists = replace(first, making=Making.EXISTS)
-        frame, side = matches(ctx, exists, frame, ())
+        frame, side = matches(ctx, exists, frame, (), on_edge)
         rows = ctx.joins.joined(frame, side, keys_of(first.op), "left_anti")
         return frame.with_rows(rows, after)
     frame, inner = _started(ctx, step, frame, after, lower)
@@ -80,14 +86,10 @@ def lower_optional(
     ctx: Context, step: OptionalStep, frame: Frame, after: Cells, lower: Lower
 ) -> Frame:
     """Each row times what the inner steps find for it; if nothing, once with nulls."""
-    first, is_single = step.inner[0], len(step.inner) == 1
+    first, on_edge = _only_expand(ctx, step.inner)
     introduced = frozenset(cell for cell in after if cell.variable in step.op.introduced)
-    if (
-        isinstance(first, ExpandStep)
-        and is_single
-        and not (is_test(first) or is_void(ctx, first.op))
-    ):
-        frame, side = matches(ctx, first, frame, introduced)
+    if first is not None and not is_test(first):
+        frame, side = matches(ctx, first, frame, introduced, on_edge)
         found = side.rows.withColumnRenamed(COUNT, _INNER_WEIGHT).withColumn(_FOUND, F.lit(True))
         rows = ctx.joins.joined(frame, replace(side, rows=found), keys_of(first.op), "left")
     else:
@@ -98,6 +100,19 @@ def lower_optional(
         return made.with_rows(rows)
     factor = F.when(column(_FOUND).isNull(), F.lit(1)).otherwise(column(_INNER_WEIGHT))
     return made.weighted(rows, factor)
+
+
+def _only_expand(
+    ctx: Context, steps: Steps
+) -> tuple[ExpandStep | None, tuple[TypedCondition, ...]]:
+    """The expand that inner steps come to, and the conditions on its edge; None if they are more.
+
+    What it finds can be joined as it is, without a start from the rows of the match.
+    """
+    (first, on_edge), *others = with_edge_filters(steps)
+    if others or not isinstance(first, ExpandStep) or is_void(ctx, first.op):
+        return None, ()
+    return first, on_edge
 
 
 def _started(
@@ -144,4 +159,5 @@ def _keys(variables: tuple[str, ...]) -> list[tuple[str, str]]:
     """Columns of outer rows, and those of inner ones that say to which of them they belong."""
     if not variables:
         return [(_EVERY, _ALL)]
-    return [(id_of(variable).name, f"{_OUTER}{variable}") for variable in variables]
+    names = [id_of(variable).name for variable in variables]
+    return [(name, f"{_OUTER}{name}") for name in names]

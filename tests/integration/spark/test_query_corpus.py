@@ -1,0 +1,37 @@
+"""tests/corpus/query and the conformance set on Spark: the answers that the engine gives."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.query_cases import answer, build_graph, conformance_cases, query_cases
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from omnigraph_core.engine.omnigraph import Omnigraph
+    from tests.support.query_cases import QueryCase
+
+Graphs = dict[tuple[str, str], "Omnigraph"]
+
+
+@pytest.fixture(scope="module")
+def graphs() -> Graphs:
+    """Graphs made so far: cases that share schema and records share one."""
+    return {}
+
+
+@pytest.mark.parametrize("case", [*query_cases(), *conformance_cases()], ids=str)
+def test_case(
+    case: QueryCase,
+    spark: SparkSession,
+    graphs: Graphs,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    key = (case.schema, case.records)
+    if key not in graphs:
+        address = str(tmp_path_factory.mktemp("graph") / "graph")
+        graphs[key] = build_graph(address, case.schema, case.records)
+    assert answer(graphs[key], case.asked, "spark") == case.expected
