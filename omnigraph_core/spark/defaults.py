@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from omnigraph_core import settings
+from omnigraph_core.errors import ConfigError
 from omnigraph_core.spark.java import java_home
 from omnigraph_core.spark.settings import for_executors
 
@@ -37,6 +39,18 @@ _JAVA_OPTIONS: Final = (
 )
 """For jobs of seconds: half the processor time to start, and up to twice that of work for many
 minutes. What Spark says below the level of an error is left out from the first line on."""
+
+
+_MASTER: Final = re.compile(r"local|local\[[^]]+\]|spark://.+|k8s://.+|yarn")
+
+
+def check_master(master: str) -> None:
+    """Refuse what is no place: Spark's process would say so and end, and we not know why."""
+    if not _MASTER.fullmatch(master):
+        raise ConfigError(
+            f"{master!r} is no place where Spark runs",
+            hint="as local[4], spark://host:7077 or k8s://https://host:6443",
+        )
 
 
 def local_master() -> str:

@@ -166,6 +166,7 @@ def _started(master: str, given: Mapping[str, str]) -> SparkSession:
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
+    defaults.check_master(master)
     conf: dict[str, Any] = {"spark.master": master, **defaults.classic(master), **given}
     # Its command line can be read by all users of the machine: no place for secrets.
     shown = [(name, text) for name, text in conf.items() if not name.startswith(defaults.VARIABLE)]
@@ -177,7 +178,10 @@ def _started(master: str, given: Mapping[str, str]) -> SparkSession:
             SparkContext._ensure_initialized(conf=SparkConf().setAll(shown))
             return SparkSession.builder.config(map=conf).getOrCreate()
     except (PySparkException, Py4JError) as problem:
-        raise ConfigError(f"Spark does not start on {master}: {summary(problem)}") from problem
+        raise ConfigError(
+            f"Spark does not start on {master}: {summary(problem)}",
+            hint="what its process said about it is in the output above",
+        ) from problem
     finally:
         settings.put(before)
 
