@@ -83,6 +83,7 @@ ELSEWHERE: dict[type[OmnigraphError], str] = {
     errors.CommitOutcomeUnknown: "needs a store that stops answering",
     errors.EmbeddingError: "needs a provider that fails",
     errors.FormatTooNew: "needs a graph of a later release",
+    errors.JobFailed: "needs Spark",
     errors.InvariantBroken: "needs a bug",
 }
 
