@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -23,7 +24,13 @@ def graphs() -> Graphs:
     return {}
 
 
-@pytest.mark.parametrize("case", [*query_cases(), *conformance_cases()], ids=str)
+def cases() -> list[QueryCase]:
+    """Every third in the usual run, for each takes seconds; all of them in a long one."""
+    found = [*query_cases(), *conformance_cases()]
+    return found if os.environ.get("HYPOTHESIS_PROFILE") == "long" else found[::3]
+
+
+@pytest.mark.parametrize("case", cases(), ids=str)
 def test_case(
     case: QueryCase,
     spark: SparkSession,
