@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import sys
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -119,6 +120,9 @@ _HEAD: Final = "head"
 
 def run_command() -> None:
     """Run the command line and leave with its exit code."""
+    if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
+        # A name that the locale of a terminal does not have is no reason to fail.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         app(prog_name=_PROGRAM)
     except OmnigraphError as refused:

@@ -34,18 +34,25 @@ _SIGN_COLOURS: Final = {"+ ": "green", "~ ": "yellow", "- ": "red"}
 
 def print_json(document: object) -> None:
     """One document: two-space indent, keys as given, text unescaped."""
-    typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+    typer.echo(_json(document))
+
+
+def _json(document: object) -> str:
+    return json.dumps(document, indent=2, ensure_ascii=not has_unicode())
+
+
+def has_unicode() -> bool:
+    """Whether whatever reads the output can have every character."""
+    return ((sys.stdout and sys.stdout.encoding) or "").lower().startswith("utf")
 
 
 def print_json_list(document: Mapping[str, object], name: str, items: Iterable[object]) -> None:
     """One document that ends with a list; its items are written as they come."""
-    opening, _, closing = json.dumps(
-        {**document, name: []}, indent=2, ensure_ascii=False
-    ).rpartition("[]")
+    opening, _, closing = _json({**document, name: []}).rpartition("[]")
     typer.echo(f"{opening}[", nl=False)
     before, after = "\n    ", ""
     for item in items:
-        text = json.dumps(item, indent=2, ensure_ascii=False).replace("\n", "\n    ")
+        text = _json(item).replace("\n", "\n    ")
         typer.echo(f"{before}{text}", nl=False)
         before, after = ",\n    ", "\n  "
     typer.echo(f"{after}]{closing}")
@@ -79,14 +86,14 @@ def is_coloured(stream: TextIO | None) -> bool:
     return stream is not None and stream.isatty() and not settings.NO_COLOR.read()
 
 
-def print_text(text: str, path: Path | None) -> None:
-    """A text as it is, to a file if one is named.
+def print_text(text: str, path: Path | None = None) -> None:
+    """A text as it is, in UTF-8, to a file if one is named.
 
     Raises:
         ConfigError: the file cannot be written.
     """
     if path is None:
-        typer.echo(text, nl=False)
+        write_chunks([text.encode()])
         return
     with replacing(path) as file:
         file.write(text.encode())

@@ -19,7 +19,13 @@ from omnigraph_core.cli.drawing.schema_model import drawing_of
 from omnigraph_core.cli.drawing.schema_svg import schema_svg
 from omnigraph_core.cli.files import read_text
 from omnigraph_core.cli.options import MAIN, JsonOption
-from omnigraph_core.cli.output import is_coloured, moment, print_json, print_text
+from omnigraph_core.cli.output import (
+    has_unicode,
+    is_coloured,
+    moment,
+    print_json,
+    print_text,
+)
 from omnigraph_core.cli.snapshots import (
     AtOption,
     BranchOption,
@@ -143,7 +149,7 @@ def commit_graph(
     else:
         has_colours = output is None and is_coloured(sys.stdout)
         lines = _lines(
-            places, signs, is_plain=ascii_only or not _has_boxes(), has_colours=has_colours
+            places, signs, is_plain=ascii_only or not has_unicode(), has_colours=has_colours
         )
         print_text("".join(f"{line}\n" for line in lines), output)
 
@@ -196,11 +202,6 @@ def _document(place: Place, signs: Signs) -> dict[str, object]:
         "tags": list(signs.tags.get(commit.graph_commit_id, ())),
     }
     return {**commit.to_json(), "lane": place.lane, **pointing}
-
-
-def _has_boxes() -> bool:
-    """Whether whatever reads the output can have the characters of lines."""
-    return ((sys.stdout and sys.stdout.encoding) or "").lower().startswith("utf")
 
 
 def _lines(

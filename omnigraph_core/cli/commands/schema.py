@@ -12,7 +12,7 @@ from omnigraph_core.cli.confirm import YesOption, can_ask, confirm
 from omnigraph_core.cli.files import read_text
 from omnigraph_core.cli.interrupt import Witness, interruptible
 from omnigraph_core.cli.options import BranchOption, JsonOption, QuietOption
-from omnigraph_core.cli.output import count, print_json, print_lines
+from omnigraph_core.cli.output import count, print_json, print_lines, print_text
 from omnigraph_core.cli.progress import busy
 from omnigraph_core.cli.query_text import problems_in
 from omnigraph_core.cli.snapshots import (
@@ -146,7 +146,7 @@ def show(
     if as_json:
         print_json({"schema_source": accepted.source, "schema_hash": accepted.hash})
     else:
-        typer.echo(accepted.source, nl=not accepted.source.endswith("\n"))
+        print_text(accepted.source if accepted.source.endswith("\n") else f"{accepted.source}\n")
 
 
 app.command("get", help="Another name for `show`.")(show)

@@ -108,7 +108,7 @@ def test_names_of_columns(folder: Path, full: Omnigraph) -> None:
         "count($p) } }"
     )
     assert said(folder, "read", "stock", "-e", query, "--format", "csv") == [
-        "b,p.sku,literal,n,p",
+        "b,p.sku,literal,n,count",
         "A1,M8,x,bolt,1",
     ]
 
