@@ -54,5 +54,5 @@ def _time(scalar: pa.Scalar) -> object:
         if kinds.is_date64(scalar.type):  # as a timestamp it keeps its time of day
             return str(pa.scalar(scalar.value, pa.timestamp("ms", "UTC")).as_py())
         return str(scalar.as_py())
-    except (OverflowError, ValueError, pa.ArrowException):
+    except (OverflowError, ValueError, KeyError, pa.ArrowException):  # a key: no such zone
         return int(scalar.value)

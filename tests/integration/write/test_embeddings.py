@@ -10,7 +10,7 @@ import pytest
 from omnigraph_core.embedding.mock import mock_vectors
 from omnigraph_core.embedding.origin import fingerprint
 from omnigraph_core.engine.omnigraph import Omnigraph
-from omnigraph_core.errors import BranchNotFound, ConfigError, ConstraintViolation, EmbeddingError
+from omnigraph_core.errors import BranchNotFound, ConstraintViolation, EmbeddingError
 from omnigraph_core.write import backfill
 from omnigraph_core.write.progress import Progress, Step
 from tests.support.embedding_server import EmbeddingServer, Reply
@@ -230,7 +230,7 @@ def test_a_mutation_fails_with_the_provider(served: Omnigraph, server: Embedding
 
 def test_without_a_key_a_load_says_so(served: Omnigraph, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
-    with Omnigraph.open(served.uri) as graph, pytest.raises(ConfigError, match="OPENAI_API_KEY"):
+    with Omnigraph.open(served.uri) as graph, pytest.raises(EmbeddingError, match="OPENAI_API_KEY"):
         graph.load(lines(article("a", body="alpha")))
 
 

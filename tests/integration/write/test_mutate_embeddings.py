@@ -8,7 +8,7 @@ import pytest
 
 from omnigraph_core.embedding.origin import fingerprint
 from omnigraph_core.engine.omnigraph import Omnigraph
-from omnigraph_core.errors import ConfigError, ConstraintViolation, DataError
+from omnigraph_core.errors import ConstraintViolation, DataError, EmbeddingError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -99,7 +99,7 @@ def test_without_a_provider_nothing_is_written(
     head = og.snapshot().commit
     for name in ("OMNIGRAPH_EMBED_PROVIDER", "GEMINI_API_KEY", "OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
-    with pytest.raises(ConfigError):
+    with pytest.raises(EmbeddingError):
         run(og, 'insert Article { slug: "a", title: "one" }')
     assert og.snapshot().commit == head
     run(og, 'insert Article { slug: "a", title: "one" }', embed="defer")

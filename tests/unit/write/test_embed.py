@@ -12,7 +12,7 @@ from omnigraph_core.embedding.config import EmbedConfig, Provider
 from omnigraph_core.embedding.embedder import Embedder
 from omnigraph_core.embedding.mock import mock_vectors
 from omnigraph_core.embedding.origin import fingerprint
-from omnigraph_core.errors import ConfigError
+from omnigraph_core.errors import EmbeddingError
 from omnigraph_core.schema.arrow import table_schema
 from omnigraph_core.schema.build import compile_schema
 from omnigraph_core.write.embed import (
@@ -104,7 +104,7 @@ def test_off_asks_for_nothing() -> None:
 
 
 def test_now_fails_with_the_provider() -> None:
-    with pytest.raises(ConfigError, match="OPENAI_API_KEY"):
+    with pytest.raises(EmbeddingError, match="OPENAI_API_KEY"):
         VectorFiller(WITHOUT_KEY, EmbedMode.NOW).fill(ROWS, NODE)
 
 
@@ -112,7 +112,7 @@ def test_defer_remembers_why_and_does_not_ask_again() -> None:
     filler = VectorFiller(WITHOUT_KEY, EmbedMode.DEFER)
     assert filler.fill(ROWS, NODE) is ROWS
     first = filler.failure
-    assert isinstance(first, ConfigError)
+    assert isinstance(first, EmbeddingError)
     assert filler.fill(ROWS, NODE) is ROWS
     assert filler.failure is first
 
