@@ -56,7 +56,7 @@ def can_hold(kind: pa.DataType, type: PropType) -> bool:
     if type.scalar in (Scalar.DATE, Scalar.DATETIME):
         return kinds.is_date(kind) or kinds.is_timestamp(kind) or _is_text(kind) or _is_int(kind)
     if type.scalar.is_numeric:
-        return _is_int(kind) or kinds.is_floating(kind) or kinds.is_decimal(kind)
+        return _is_int(kind) or kinds.is_floating(kind)
     if type.is_blob:
         return _is_text(kind) or _is_bytes(kind)
     return kinds.is_boolean(kind) if type.scalar is Scalar.BOOL else _is_text(kind)
