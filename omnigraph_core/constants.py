@@ -117,7 +117,7 @@ EXACT_VECTOR_BYTES: Final = Constant(
 
 COMPARE_ROWS: Final = Constant(
     "compare_rows",
-    4 * 2**20,
+    2**20,
     "Rows whose ids are in memory at a time while two versions of a table are compared.",
 )
 

@@ -18,6 +18,7 @@ from omnigraph_core.compare.equality import equal_columns
 from omnigraph_core.compare.rows import equal_rows
 from omnigraph_core.errors import InvariantBroken
 from omnigraph_core.storage.row_space import fragment_states
+from omnigraph_core.storage.runs import is_in
 from omnigraph_core.storage.version_rows import NO_ROW, OwnRows, match_rows
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ class ChangedRows:
         places = self._shared_at(before_addresses)
         lost = np.flatnonzero(places == MISSING)
         places[lost] = _looked_up(before_addresses[lost], *self._same)
-        if np.any(places == MISSING) or np.any(np.isin(before_addresses, self.before)):
+        if np.any(places == MISSING) or is_in(self.before, np.sort(before_addresses)).any():
             raise InvariantBroken("rows that are asked for have not changed")
         return places
 

@@ -6,6 +6,7 @@ version: that can be told without knowing which one is. What is not told may be 
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -21,6 +22,8 @@ _SAMPLED: Final = 64
 """One row of so many is read whole to find the column that tells."""
 _GROWTH: Final = 8
 """By which more rows are read whole at once, for as long as nothing tells them."""
+_KEPT: Final = 512
+"""Bytes of a text, at most, that are kept to tell it from others."""
 
 
 def unlike_all(
@@ -32,7 +35,7 @@ def unlike_all(
     Lists and blobs are not looked at.
     """
     unread = [name for name in a.columns if name != "id" and _is_short(a.schema.field(name).type)]
-    others = b.take(b_addresses, unread)
+    others = _read(b, b_addresses, unread)
     is_unlike = np.zeros(len(a_addresses), np.bool_)
     left = np.arange(len(a_addresses))
     size = max(1, len(left) // _SAMPLED)
@@ -55,13 +58,44 @@ def _is_short(type: pa.DataType) -> bool:
 
 
 def _told(
-    view: RowView, addresses: np.ndarray, columns: list[str], others: pa.Table
+    view: RowView, addresses: np.ndarray, columns: list[str], others: dict[str, pa.Array]
 ) -> dict[str, np.ndarray]:
     """For each column, which rows have a value in it that none of the others has."""
-    rows = view.take(addresses, columns)
+    rows = _read(view, addresses, columns)
     found = {}
     for name in columns:
-        values, known = (as_integers(side.column(name).combine_chunks()) for side in (rows, others))
-        is_known = pc.is_in(values, value_set=known)  # null is a value here
+        is_known = pc.is_in(rows[name], value_set=others[name])  # null is a value here
         found[name] = ~is_known.to_numpy(zero_copy_only=False)
     return found
+
+
+def _read(view: RowView, addresses: np.ndarray, columns: list[str]) -> dict[str, pa.Array]:
+    """What stands for values: equal ones have the same, and no more than a little is kept of one.
+
+    Values of which the same is kept may differ, and are not told from each other.
+    """
+    empty = pa.schema([view.schema.field(name) for name in columns]).empty_table()
+    kept: dict[str, list[pa.Array]] = {name: [] for name in columns}
+    for rows in chain([empty], view.iter_taken(addresses, columns)):
+        for name, parts in kept.items():
+            parts.append(_short(rows.column(name).combine_chunks()))
+    return {name: pa.concat_arrays(parts) for name, parts in kept.items()}
+
+
+def _short(values: pa.Array) -> pa.Array:
+    """
+    >>> _short(pa.array(["x" * 1_000, "y", None])).to_pylist()[0][-8:]
+    'xxx 1000'
+    """
+    if not pa.types.is_string(values.type):
+        return as_integers(values)
+    lengths = pc.binary_length(values)
+    is_long = pc.greater(lengths, _KEPT)
+    if not pc.any(is_long).as_py():
+        return values
+    ends = (
+        pc.utf8_slice_codeunits(values, 0, _KEPT // 8),
+        pc.utf8_slice_codeunits(values, -(_KEPT // 8)),
+        lengths.cast(pa.utf8()),
+    )
+    return pc.if_else(is_long, pc.binary_join_element_wise(*ends, " "), values)

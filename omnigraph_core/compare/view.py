@@ -18,7 +18,7 @@ from omnigraph_core.compare.equality import equal_values
 from omnigraph_core.errors import InvariantBroken
 from omnigraph_core.schema.arrow import table_schema
 from omnigraph_core.storage.lookup import ADDRESS, iter_taken, take_rows
-from omnigraph_core.storage.row_space import iter_addresses, read_fragments
+from omnigraph_core.storage.row_space import iter_addresses, read_fragments, stored_bytes
 from omnigraph_core.values import epoch_days, epoch_milliseconds
 
 if TYPE_CHECKING:
@@ -29,6 +29,17 @@ if TYPE_CHECKING:
     from omnigraph_core.storage.dataset import Table
     from omnigraph_core.storage.version_rows import OwnRows
     from omnigraph_core.values import Value
+
+PORTION_BYTES: Final = 4 << 20
+"""Of rows of one version that are in memory at a time, or one row.
+
+Whoever compares holds portions of two or three versions, and reading takes several times of one.
+"""
+
+_READ_AHEAD: Final = 65_536
+"""Rows that are read at once where they are read in the order in which they are stored."""
+_NARROW: Final = 256
+"""Bytes of a row, on average, with which many times as many rows are little."""
 
 _COUNTED: Final[Mapping[pa.DataType, pa.DataType]] = {
     pa.date32(): pa.int32(),
@@ -112,19 +123,19 @@ class RowView:
         if not stored and len(addresses):
             yield self._shaped(None, names, len(addresses))
             return
-        for rows in iter_taken(self.table, _arrow(addresses), stored):
+        for rows in iter_taken(self.table, _arrow(addresses), stored, portion_bytes=PORTION_BYTES):
             yield self._shaped(rows, names, rows.num_rows)
 
     def iter_own(self, own: OwnRows, columns: Sequence[str]) -> Iterator[pa.Table]:
         """These columns of rows that another version does not share, ADDRESS last, in portions."""
         names = tuple(columns)
         stored = self._stored_names(names)
-        has_blobs = bool(self.table.blobs_of(stored))
-        # Bytes of blobs are not known before they are read unless rows are picked out.
+        # How many bytes rows have is not known before they are read unless they are picked out.
+        is_picked = bool(self.table.blobs_of(stored)) or self._is_wide(own, names)
         for batch in read_fragments(
-            self.table, () if has_blobs else stored, own.fragments, has_addresses=True
+            self.table, () if is_picked else stored, own.fragments, has_addresses=True
         ):
-            if has_blobs:
+            if is_picked:
                 yield from self._iter_addressed(batch.column(ADDRESS), names)
             else:
                 rows = pa.Table.from_batches([batch])
@@ -144,6 +155,13 @@ class RowView:
         where = " AND ".join(f"`{name}` IS NULL" for name in stored)
         for addresses in iter_addresses(self.table, where or None):
             yield self, addresses
+
+    def _is_wide(self, own: OwnRows, names: Sequence[str]) -> bool:
+        """Whether so many rows may be too much to be read ahead: ids never are."""
+        if own.count <= _READ_AHEAD or set(names) <= {"id"}:
+            return False
+        size, count = stored_bytes(self.table), self.table.count_rows()
+        return size is None or size > count * _NARROW
 
     def _iter_addressed(self, addresses: pa.Array, names: Sequence[str]) -> Iterator[pa.Table]:
         if not len(addresses):

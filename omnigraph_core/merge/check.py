@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from omnigraph_core.compare.touched import TouchedRows, touched_rows
 from omnigraph_core.compare.view import RowView
@@ -36,6 +35,7 @@ from omnigraph_core.schema.arrow import COMPANION_MARK
 from omnigraph_core.schema.catalog import EdgeType
 from omnigraph_core.schema.relabel import plan_continued
 from omnigraph_core.storage.lookup import ADDRESS
+from omnigraph_core.storage.runs import is_in
 from omnigraph_core.violations import UNBOUNDED, Violations
 
 if TYPE_CHECKING:
@@ -239,10 +239,10 @@ class _ResultView(RowView):
         self._merge = merge
 
     def iter_own(self, own: OwnRows, columns: Sequence[str]) -> Iterator[pa.Table]:
-        leaving = pa.array(self._merge.writes.leaving, pa.uint64())
+        leaving = np.sort(self._merge.writes.leaving)
         for rows in super().iter_own(own, columns):
-            goes = pc.is_in(rows.column(ADDRESS), value_set=leaving)
-            yield rows.filter(pc.invert(goes))
+            goes = is_in(rows.column(ADDRESS).to_numpy(), leaving)
+            yield rows.filter(pa.array(~goes))
         for rows in self._merge.iter_rows(columns):
             nowhere = np.zeros(rows.num_rows, np.uint64)
             yield rows.append_column(ADDRESS, pa.array(nowhere))
@@ -252,9 +252,10 @@ class _ResultView(RowView):
         name = columns[0].partition(COMPANION_MARK)[0]
         is_brought = combined.from_theirs.get(name, np.zeros(len(combined), np.bool_))
         # Of a row with values of both, the side that these come from tells.
-        gone = np.setdiff1d(writes.leaving, combined.ours[~is_brought])
+        leaving, staying = np.sort(writes.leaving), np.sort(combined.ours[~is_brought])
+        gone = leaving[~is_in(leaving, staying)]
         for view, addresses in super().iter_lacking(columns):
-            yield view, addresses[~np.isin(addresses, gone)]
-        brought = np.concatenate([writes.taken, combined.theirs[is_brought]])
+            yield view, addresses[~is_in(addresses, gone)]
+        brought = np.sort(np.concatenate([writes.taken, combined.theirs[is_brought]]))
         for view, addresses in self._merge.theirs.iter_lacking(columns):
-            yield view, addresses[np.isin(addresses, brought)]
+            yield view, addresses[is_in(addresses, brought)]

@@ -68,9 +68,9 @@ _CHOICES: Final = frozenset(
 class MergeConflict:
     """One thing that cannot be decided. `table_key` is the target's; of a schema the type's.
 
-    Of the first 1 000 conflicts of rows the rows are there, as JSON, None where a side has no such
-    row. Of others `has_rows` is False and None says nothing: their JSON has no `base`, `ours` and
-    `theirs`; the sides can be read by the id.
+    Of the first 1 000 conflicts of rows, up to 32 MiB, the rows are there, as JSON, None where a
+    side has no such row. Of others `has_rows` is False and None says nothing: their JSON has no
+    `base`, `ours` and `theirs`; the sides can be read by the id.
     """
 
     table_key: str

@@ -201,15 +201,20 @@ def _mine(
 
 def _pair(mine: ChangedRows | TouchedRows, others: ChangedRows) -> _Changes:
     is_both, ours = mine.where(others.ids, others.before)
-    put_or_removed = np.where(ours == MISSING, Done.REMOVED, Done.PUT)
+    put_or_removed = _done(ours)
     return _Changes(
         ids=others.ids,
         base=others.before,
         ours=ours,
         theirs=others.after,
-        our_done=np.where(is_both, put_or_removed, Done.NOTHING),
-        their_done=np.where(others.after == MISSING, Done.REMOVED, Done.PUT),
+        our_done=np.where(is_both, put_or_removed, np.uint8(Done.NOTHING)),
+        their_done=_done(others.after),
     )
+
+
+def _done(places: np.ndarray) -> np.ndarray:
+    """What became of rows that a side has changed, by where they are now; a byte each."""
+    return np.where(places == MISSING, np.uint8(Done.REMOVED), np.uint8(Done.PUT))
 
 
 def _with_undecided(changes: _Changes, mine: ChangedRows, undecided: Undecided) -> _Changes:
@@ -221,7 +226,7 @@ def _with_undecided(changes: _Changes, mine: ChangedRows, undecided: Undecided) 
     nowhere = np.full(len(kept), MISSING)
     ids = pa.concat_arrays([changes.ids, mine.ids.take(pa.array(kept, pa.int64()))])
     order = pc.sort_indices(ids)
-    our_done = np.where(is_gone, Done.REMOVED, changes.our_done)
+    our_done = np.where(is_gone, np.uint8(Done.REMOVED), changes.our_done)
 
     def joined(changed: np.ndarray, added: np.ndarray) -> np.ndarray:
         found: np.ndarray = np.concatenate([changed, added])[order.to_numpy()]
@@ -232,8 +237,8 @@ def _with_undecided(changes: _Changes, mine: ChangedRows, undecided: Undecided) 
         base=joined(changes.base, nowhere),
         ours=joined(changes.ours, mine.after[kept]),
         theirs=joined(changes.theirs, nowhere),
-        our_done=joined(our_done, np.full(len(kept), Done.PUT)),
-        their_done=joined(changes.their_done, np.full(len(kept), Done.REMOVED)),
+        our_done=joined(our_done, np.full(len(kept), Done.PUT, np.uint8)),
+        their_done=joined(changes.their_done, np.full(len(kept), Done.REMOVED, np.uint8)),
     )
 
 
@@ -276,13 +281,14 @@ def _choices(
 ) -> _Choices:
     sides = {side: np.full(len(ids), resolution.otherwise is side, np.bool_) for side in MergeSide}
     rows = {id: side for (table_key, id), side in resolution.rows.items() if table_key == label}
-    found = pc.index_in(pa.array(list(rows), pa.utf8()), value_set=ids).to_pylist()
+    found = pc.index_in(ids, value_set=pa.array(list(rows), pa.utf8()))
+    places = np.flatnonzero(found.is_valid().to_numpy(zero_copy_only=False) & undecided)
     named = set()
-    for (id, chosen), place in zip(rows.items(), found, strict=True):
-        if place is not None and undecided[place]:
-            named.add(id)
-            for side, mask in sides.items():
-                mask[place] = side is chosen
+    for place in places.tolist():
+        id = ids[place].as_py()
+        named.add(id)
+        for side, mask in sides.items():
+            mask[place] = side is rows[id]
     return _Choices(sides[MergeSide.OURS], sides[MergeSide.THEIRS], frozenset(named))
 
 
@@ -346,9 +352,12 @@ def _writes(
     is_replaced = is_taken & has_ours
     is_leaving = is_replaced | is_deleted | (decisions == Decision.COMBINE)
     origins = np.where(changes.our_done == Done.NOTHING, changes.base, MISSING)[is_taken]
+    taken = np.concatenate([changes.theirs[is_taken], unmet.taken])
+    # Rows of the source are read in the order in which they are stored: each page once.
+    order = np.argsort(taken, kind="stable")
     return RowWrites(
-        taken=np.concatenate([changes.theirs[is_taken], unmet.taken]),
-        origins=np.concatenate([origins, np.full(len(unmet.taken), MISSING)]),
+        taken=taken[order],
+        origins=np.concatenate([origins, np.full(len(unmet.taken), MISSING)])[order],
         combined=combined,
         leaving=np.concatenate([changes.ours[is_leaving], unmet.leaving]),
         deleted_ids=changes.ids.filter(pa.array(is_deleted)),

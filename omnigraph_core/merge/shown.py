@@ -1,13 +1,14 @@
 """Conflicts of rows as people and programs see them: addresses come in, values as JSON go out.
 
-Only so many conflicts carry values; of the others the ids tell. Bytes are shown by their length and
-digest, and no more of them is in memory than fits a portion.
+Only so many conflicts carry values, and only so much of them; of the others the ids tell. Bytes are
+shown by their length and digest, and no more of them is in memory than fits a portion.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -22,30 +23,39 @@ from omnigraph_core.merge.properties import Triples, compare_properties, differi
 from omnigraph_core.schema.arrow import uri_column
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from omnigraph_core.compare.view import RowView
     from omnigraph_core.merge.rows import RowMerge
 
 MAX_SHOWN: Final = 1000
 """Conflicts that carry the values of their rows."""
+MAX_SHOWN_CHARACTERS: Final = 32 << 20
+"""Of these as JSON, all together; the first is shown whatever its size."""
 
 _Row = dict[str, object]
 
 
-def describe_conflicts(merge: RowMerge, *, most_shown: int = MAX_SHOWN) -> list[MergeConflict]:
-    """The conflicts of a table, by id; the first so many with their rows."""
+@dataclass(slots=True)
+class Room:
+    """What conflicts may still show of their rows, in all tables of a merge."""
+
+    rows: int = MAX_SHOWN
+    characters: int = MAX_SHOWN_CHARACTERS
+
+
+def describe_conflicts(merge: RowMerge, room: Room) -> list[MergeConflict]:
+    """The conflicts of a table, by id; the first, for which there is room, with their rows."""
     found = merge.conflicts
-    shown = min(most_shown, len(found))
-    base = _rows(merge.base, found.base[:shown])
-    ours = _rows(merge.ours, found.ours[:shown])
-    theirs = _rows(merge.theirs, found.theirs[:shown])
+    rows_shown = _rows_shown(merge, room)
+    shown = len(rows_shown)
     properties = _properties(merge, shown)
     is_gone = (found.ours == MISSING).tolist()
     rows = zip(found.ids.to_pylist(), found.decisions.tolist(), strict=True)
     described = []
     for place, (id, code) in enumerate(rows):
         names, has_rows = properties[place], place < shown
+        base, ours, theirs = rows_shown[place] if has_rows else (None, None, None)
         described.append(
             MergeConflict(
                 table_key=merge.label,
@@ -53,29 +63,51 @@ def describe_conflicts(merge: RowMerge, *, most_shown: int = MAX_SHOWN) -> list[
                 kind=CONFLICTS[code],
                 message=_message(code, names, is_gone=is_gone[place]),
                 properties=names or (),
-                base=base[place] if has_rows else None,
-                ours=ours[place] if has_rows else None,
-                theirs=theirs[place] if has_rows else None,
+                base=base,
+                ours=ours,
+                theirs=theirs,
                 has_rows=has_rows,
             )
         )
     return described
 
 
-def _rows(view: RowView | None, addresses: np.ndarray) -> list[_Row | None]:
-    """The rows as JSON objects, None where there is none."""
-    rows: list[_Row | None] = [None] * len(addresses)
-    places = np.flatnonzero(addresses != MISSING)
-    if view is None or not len(places):
-        return rows
-    texts = [
-        text
-        for portion in view.iter_taken(addresses[places])
-        for text in plain_objects(_without_bytes(portion), is_js_safe=True).to_pylist()
-    ]
-    for place, text in zip(places.tolist(), texts, strict=True):
-        rows[place] = json.loads(text)
-    return rows
+def _rows_shown(merge: RowMerge, room: Room) -> list[tuple[_Row | None, ...]]:
+    """Base, ours and theirs of as many conflicts as there is room for, which they take up."""
+    found = merge.conflicts
+    sides = (
+        _texts(view, addresses[: room.rows])
+        for view, addresses in (
+            (merge.base, found.base),
+            (merge.ours, found.ours),
+            (merge.theirs, found.theirs),
+        )
+    )
+    shown: list[tuple[_Row | None, ...]] = []
+    for texts in zip(*sides, strict=True):
+        size = sum(len(text) for text in texts if text is not None)
+        if size > room.characters and room.rows < MAX_SHOWN:
+            room.rows = 0  # in order: a conflict without rows is not followed by one with them
+            break
+        room.rows -= 1
+        room.characters -= size
+        shown.append(tuple(None if text is None else json.loads(text) for text in texts))
+    return shown
+
+
+def _texts(view: RowView | None, addresses: np.ndarray) -> Iterator[str | None]:
+    """The rows as JSON, read as they are asked for; None where there is none."""
+    is_there = addresses != MISSING
+    if view is None:
+        yield from [None] * len(addresses)
+        return
+    texts = (
+        text.as_py()
+        for portion in view.iter_taken(addresses[is_there])
+        for text in plain_objects(_without_bytes(portion), is_js_safe=True)
+    )
+    for has_row in is_there.tolist():
+        yield next(texts) if has_row else None
 
 
 def _without_bytes(rows: pa.Table) -> pa.Table:

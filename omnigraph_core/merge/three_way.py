@@ -17,7 +17,7 @@ from omnigraph_core.merge.groups import connected
 from omnigraph_core.merge.model import MergeConflict, TableDisposition, TableMerge
 from omnigraph_core.merge.planned import MergeState, merge_state_schemas, plan_merge
 from omnigraph_core.merge.resolve import refuse_choices
-from omnigraph_core.merge.shown import MAX_SHOWN, describe_conflicts
+from omnigraph_core.merge.shown import Room, describe_conflicts
 from omnigraph_core.merge.stage import stage_tables
 
 if TYPE_CHECKING:
@@ -99,11 +99,11 @@ def refused(conflicts: tuple[MergeConflict, ...]) -> StagedMerge:
 
 def _conflicts(works: Iterable[TableWork]) -> list[MergeConflict]:
     found: list[MergeConflict] = []
+    room = Room()
     for work in works:
         found += work.conflicts
         if work.rows is not None:
-            shown = MAX_SHOWN - sum(item.kind.is_choice for item in found)
-            found += describe_conflicts(work.rows, most_shown=max(0, shown))
+            found += describe_conflicts(work.rows, room)
     return found
 
 

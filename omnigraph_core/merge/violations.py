@@ -261,6 +261,7 @@ def _delta(type: GraphType, number: int, brought: Brought) -> TableDelta:
         claimed=changes.undecided,
         settled=settled,
         attached=attached,
+        has_distinct_ids=True,  # each is an id of the source, and those occur once
     )
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from omnigraph_core.storage.dataset import Table
 
-PORTION_BYTES: Final = 32 << 20
+PORTION_BYTES: Final = 8 << 20
 PIECE_BYTES: Final = 8 << 20
 _DESCRIBED_ROWS: Final = 65_536
 _NULL: Final = -1

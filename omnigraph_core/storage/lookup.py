@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from omnigraph_core.errors import InvariantBroken
 from omnigraph_core.storage.blob_columns import PLAIN, plain_rows
+from omnigraph_core.storage.page_widths import row_widths
 from omnigraph_core.storage.row_space import stored_bytes
 from omnigraph_core.storage.translate import translated
 
@@ -43,9 +44,11 @@ PORTION_BYTES: Final = 32 << 20
 _FIRST_ROWS: Final = 16
 _FIRST_SHARE: Final = 16
 """Of a portion: what the first rows take of it at most, by what rows of the table take stored."""
+_FEW_ROWS: Final = 64
+"""That are picked out at once without asking how wide they are."""
 _KEPT_ROWS: Final = 4_096
 """Rows picked out at once, up to which they are kept for whoever asks for them again."""
-_MOST_ROWS: Final = 2**20
+_MOST_ROWS: Final = 65_536
 _GROWTH: Final = 4
 """By which more rows are picked out at once, for as long as they turn out to be small."""
 
@@ -183,6 +186,7 @@ def _described(
     start, size = 0, _first_rows(table, byte_count)
     is_sparse = _is_sparse(table, len(addresses))
     while start < len(addresses):
+        size = _fitting(table, addresses.slice(start, size), columns, byte_count)
         chosen = addresses.slice(start, size)
         rows = _taken(table, chosen, columns, is_sparse=is_sparse)
         width = rows.nbytes // len(chosen)
@@ -192,6 +196,18 @@ def _described(
             yield rows.slice(begin, end - begin), int(sizes[begin:end].sum())
         start += size
         size = max(1, min(_MOST_ROWS, size * _GROWTH, byte_count // max(width, 1)))
+
+
+def _fitting(
+    table: Table, addresses: pa.Array | pa.ChunkedArray, columns: Sequence[str], byte_count: int
+) -> int:
+    """How many of the first of these rows fit the bytes, by what files say: rows read before say
+    nothing of others that are wider. Few rows are not worth asking."""
+    count = len(addresses)
+    if count <= _FEW_ROWS:
+        return count
+    widths = row_widths(table, np.asarray(addresses), _but_blobs(table, columns))
+    return max(1, min(count, int(np.searchsorted(np.cumsum(widths), byte_count, side="right"))))
 
 
 def _first_rows(table: Table, byte_count: int) -> int:

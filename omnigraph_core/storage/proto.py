@@ -3,7 +3,7 @@
 Lance gives a schema away as one protobuf message per field, parents before children, and takes it
 back in the same form. It is the only form that carries field ids, by which data files find their
 columns; making a schema anew from Arrow would number the fields anew. Only the wire format is read
-here, so whatever else a message holds stays as it was.
+here, so whatever else a message holds stays as it was. Other messages of Lance are only looked at.
 """
 
 from __future__ import annotations
@@ -93,6 +93,22 @@ class _Part:
     raw: bytes
 
 
+def members(content: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """The members of any message, by number, in the order in which they were written."""
+    return ((part.member, part.value) for part in _parts(content))
+
+
+def packed_numbers(value: int | bytes) -> Iterator[int]:
+    """A member that is a list of numbers, or one of them where each was written by itself."""
+    if isinstance(value, int):
+        yield value
+        return
+    at = 0
+    while at < len(value):
+        number, at = _read_varint(value, at)
+        yield number
+
+
 def _parts(content: bytes) -> Iterator[_Part]:
     at = 0
     while at < len(content):
@@ -141,4 +157,6 @@ def _varint(number: int) -> bytes:
 
 
 def _unreadable() -> InvariantBroken:
-    return InvariantBroken("a field record of a Lance schema is a protobuf message we can read")
+    return InvariantBroken(
+        "a field record or description by Lance is a protobuf message we can read"
+    )

@@ -28,6 +28,7 @@ from omnigraph_core.storage.fragments import (
 )
 from omnigraph_core.storage.lookup import ADDRESS, MAX_INDEXED_KEYS
 from omnigraph_core.storage.rows import align_rows, check_keys
+from omnigraph_core.storage.runs import distinct
 from omnigraph_core.storage.translate import translated
 
 if TYPE_CHECKING:
@@ -290,16 +291,15 @@ def _not_there(table: Table) -> InvariantBroken:
     return InvariantBroken(f"`{table.location}` has a row at every address that is deleted")
 
 
-def _by_fragment(addresses: pa.Array | pa.ChunkedArray) -> dict[int, list[int]]:
-    distinct = pc.unique(addresses)
-    hits = pa.table(
-        {
-            "fragment": pc.shift_right(distinct, _OFFSET_BITS),
-            "offset": pc.bit_wise_and(distinct, 2**_OFFSET_BITS - 1),
-        }
-    )
-    per_fragment = hits.group_by("fragment").aggregate([("offset", "list")])
-    return dict(zip(*per_fragment.to_pydict().values(), strict=True))
+def _by_fragment(addresses: pa.Array | pa.ChunkedArray) -> dict[int, np.ndarray]:
+    once = distinct(np.asarray(addresses, np.uint64))
+    fragments, starts = np.unique(once >> np.uint64(_OFFSET_BITS), return_index=True)
+    ends = np.append(starts, len(once))[1:]
+    offsets = once & np.uint64(2**_OFFSET_BITS - 1)
+    return {
+        fragment: offsets[start:end]
+        for fragment, start, end in zip(fragments.tolist(), starts, ends, strict=True)
+    }
 
 
 def _adoptable(

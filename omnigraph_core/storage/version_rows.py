@@ -15,7 +15,7 @@ import numpy as np
 
 from omnigraph_core.storage.rewrites import Lonely, follow_moves
 from omnigraph_core.storage.row_space import fragment_states, live_offsets
-from omnigraph_core.storage.runs import Runs, whole
+from omnigraph_core.storage.runs import Runs, is_in, whole
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -43,8 +43,8 @@ class OwnRows:
     def has(self, addresses: np.ndarray) -> np.ndarray:
         """Which rows, given by address, are among them."""
         fragments = np.array(sorted(self.fragments), np.uint64)
-        found: np.ndarray = _is_in(addresses >> _OFFSET_BITS, fragments)
-        found |= _is_in(addresses, self.addresses)
+        found: np.ndarray = is_in(addresses >> _OFFSET_BITS, fragments)
+        found |= is_in(addresses, self.addresses)
         return found
 
 
@@ -192,19 +192,11 @@ class _Fragments:
         return found
 
 
-def _is_in(values: np.ndarray, ordered: np.ndarray) -> np.ndarray:
-    if not len(ordered):
-        return np.zeros(len(values), np.bool_)
-    places = np.searchsorted(ordered, values)
-    found: np.ndarray = ordered.take(places, mode="clip") == values
-    return found
-
-
 def _with_whole(table: Table, own: OwnRows, added: set[int]) -> OwnRows:
     """The same with all rows of more fragments."""
     whole = added | set(own.fragments)
     states = [state for state in fragment_states(table) if state.id in whole]
-    inside = _is_in(own.addresses >> _OFFSET_BITS, np.array(sorted(whole), np.uint64))
+    inside = is_in(own.addresses >> _OFFSET_BITS, np.array(sorted(whole), np.uint64))
     left = own.addresses[~inside]
     count = len(left) + sum(state.rows for state in states)
     return OwnRows(tuple(state.id for state in states), left, count)

@@ -43,6 +43,8 @@ class TableDelta:
     None: of no row."""
     attached: np.ndarray | None = None
     """True for edges that are committed with the same ends: nodes are there; None: for no edge."""
+    has_distinct_ids: bool = False
+    """The rows are known to have an id each."""
 
 
 def key_columns(type: GraphType) -> tuple[str, ...]:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 def check_keys(part: Part, view: CommittedView) -> None:
     """Report ids given twice and, for a strict write, ids that are committed already."""
-    if not part.known.any():
+    if not part.known.any() or (part.delta.has_distinct_ids and not part.delta.is_strict):
         return
     ids = part.rows.column("id")
     known = TupleCodes([chosen(ids, part.known)])
