@@ -109,7 +109,7 @@ def test_names_of_columns(folder: Path, full: Omnigraph) -> None:
     )
     assert said(folder, "read", "stock", "-e", query, "--format", "csv") == [
         "b,p.sku,literal,n,count",
-        "A1,M8,x,bolt,1",
+        '"{""id"":""A1"",""code"":""A1""}",M8,x,bolt,1',
     ]
 
 
