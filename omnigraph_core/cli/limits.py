@@ -1,8 +1,8 @@
-"""What a query of the command line may use: seconds and bytes, written as in the settings."""
+"""What a query of the command line may use: seconds, bytes and machines, as in the settings."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import typer
 
@@ -20,6 +20,12 @@ TimeoutOption = Annotated[
 MemoryOption = Annotated[
     str | None,
     typer.Option("--memory", metavar="BYTES", help="Stop it if its rows need more: 512M, 4G."),
+]
+EngineOption = Annotated[
+    Literal["local", "spark", "auto"],
+    typer.Option(
+        "--engine", help="Where the query runs: in this process, on Spark, or there if it is large."
+    ),
 ]
 
 

@@ -9,7 +9,7 @@ import typer
 
 from omnigraph_core.cli.files import read_text
 from omnigraph_core.cli.interrupt import interruptible
-from omnigraph_core.cli.limits import MemoryOption, TimeoutOption, read_limits
+from omnigraph_core.cli.limits import EngineOption, MemoryOption, TimeoutOption, read_limits
 from omnigraph_core.cli.options import JsonOption, QuietOption
 from omnigraph_core.cli.output import print_json
 from omnigraph_core.cli.params import ParamsFileOption, ParamsOption, read_params
@@ -62,6 +62,7 @@ def explain(
     at: AtOption = None,
     timeout: TimeoutOption = None,
     memory: MemoryOption = None,
+    engine: EngineOption = "local",
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -73,6 +74,7 @@ def explain(
     of_graph = {
         "--branch": branch, "--snapshot": snapshot, "--tag": tag, "--version": version, "--at": at,
         "--profile": profile or None, "--json": as_json or None,
+        "--engine": None if engine == "local" else engine,
     }  # fmt: skip
     on_run = {
         "--params": params, "--params-file": params_file, "--timeout": timeout, "--memory": memory,
@@ -87,6 +89,8 @@ def explain(
         )
     if not profile:
         _refuse(on_run, "goes with --profile only")
+    elif engine != "local":
+        raise typer.BadParameter("--engine cannot go with --profile: that runs in this process")
     which = which_snapshot(branch, snapshot, tag, version, at, usual=graph.branch(None))
     seconds, byte_count = read_limits(timeout, memory)
     values = read_params(params, params_file)
@@ -101,7 +105,7 @@ def explain(
                     target, source.text, name, values, timeout=seconds, memory=byte_count
                 )
             else:
-                report = opened.explain(target, source.text, name)
+                report = opened.explain(target, source.text, name, engine=engine)
     if as_json:
         print_json(report.to_json())
     else:

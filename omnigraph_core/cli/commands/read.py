@@ -9,7 +9,7 @@ import typer
 from omnigraph_core.cli.aliases import AliasOption, ArgsArgument, asked
 from omnigraph_core.cli.formats import Answer, Layout, iter_output
 from omnigraph_core.cli.interrupt import interruptible
-from omnigraph_core.cli.limits import MemoryOption, TimeoutOption, read_limits
+from omnigraph_core.cli.limits import EngineOption, MemoryOption, TimeoutOption, read_limits
 from omnigraph_core.cli.options import JsonOption, QuietOption
 from omnigraph_core.cli.output import write_chunks
 from omnigraph_core.cli.params import ParamsFileOption, ParamsOption, read_params
@@ -74,6 +74,7 @@ def read(
     wrap: WrapOption = None,
     timeout: TimeoutOption = None,
     memory: MemoryOption = None,
+    engine: EngineOption = "local",
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -103,6 +104,7 @@ def read(
                 wanted.params(by_name),
                 timeout=seconds,
                 memory=byte_count,
+                engine=engine,
             )
     answer = Answer(result, is_head=which.is_head)
     chosen = given or wanted.form or usual.output_format
