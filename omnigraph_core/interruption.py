@@ -49,6 +49,17 @@ def wait_for(event: threading.Event) -> None:
         pause()
 
 
+@contextmanager
+def turn(lock: threading.Lock) -> Iterator[None]:
+    """Hold a lock inside the block; whoever waits for us may stop the waiting for it."""
+    while not lock.acquire(timeout=_SECONDS):
+        pause()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
 def aside(work: Callable[[], T]) -> T:
     """The result of work in a thread of its own; if we are stopped, nobody waits for it."""
     if _CHECK.get() is None:

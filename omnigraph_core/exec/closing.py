@@ -63,7 +63,7 @@ class LinkTest:
             key, cache = self._key(), self._run.graph.cache
             self._table = cast("PairTable | None", cache.peek(key))
             self._asked += row_count
-            if self._table is None and self._asked * _TABLE_SHARE > len(neighbours.targets):
+            if self._table is None and self._asked * _TABLE_SHARE > neighbours.entry_count:
                 self._table = cache.get(key, lambda: pair_table(neighbours), _size)
         return self._table
 

@@ -92,7 +92,7 @@ def try_coder(run: Run, expr: TypedExpr, asked: int) -> Coder | None:
 
 
 def _by_itself(run: Run, variable: str, *, is_nullable: bool) -> Coder:
-    return Coder(variable, run.dense(variable).count + 1, None, is_nullable)
+    return Coder(variable, run.dense(variable).extent + 1, None, is_nullable)
 
 
 def _is_identifying(run: Run, expr: PropertyValue) -> bool:

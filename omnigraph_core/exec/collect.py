@@ -202,15 +202,15 @@ def _reached(run: Run, rows: Rows, rank: RankExpr, window: Window) -> Rows:
     if isinstance(rank, Rrf) or window.end is None:
         return _scored(run, rows, rank, window)
     numbers = rows.frame.numbers[rank.field.variable]
-    count = run.dense(rank.field.variable).count
-    allowed = np.zeros(count + 1, np.bool_)  # the last place is that of -1
+    dense = run.dense(rank.field.variable)
+    allowed = np.zeros(dense.extent + 1, np.bool_)  # the last place is that of -1
     allowed[numbers] = True
-    is_everything = bool(allowed[:-1].all())
+    is_everything = int(np.count_nonzero(allowed[:-1])) == dense.count
     best, scores = top_numbers(
         run, rank, None if is_everything else allowed[:-1], min(window.end, rows.length)
     )
     # Every entity has a row, so the best rows are among those of the best entities.
-    score_of = np.full(count + 1, np.nan)
+    score_of = np.full(dense.extent + 1, np.nan)
     score_of[best] = scores
     return _with_scores(rows, rank, score_of.take(numbers))
 

@@ -85,7 +85,10 @@ def truth(run: Run, condition: TypedCondition, frame: Frame) -> np.ndarray:
 
 
 def table_truth(run: Run, variable: str, condition: TypedCondition) -> np.ndarray:
-    """Which rows of a variable's whole table satisfy a condition on it alone; not to be changed."""
+    """Which numbers of a variable's table satisfy a condition on it alone; not to be changed.
+
+    Where there is no row, anything: those are not asked for.
+    """
     key = ("table truth", variable, id(condition))
     known: tuple[TypedCondition, np.ndarray] | None = run.memo.get(key)  # type: ignore[assignment]
     if known is not None:
@@ -126,15 +129,15 @@ def try_codes(run: Run, dense: DenseTable, name: str) -> tuple[np.ndarray, pa.Ar
     """A column in memory as codes, if its texts repeat often enough to gain by it."""
     if not dense.count or not dense.is_resident(name):
         return None
-    key = ("repeats", dense.identity, name)
+    key = ("repeats", dense.key_of(name))
     is_repeating = run.graph.cache.get(key, lambda: _is_repeating(dense, name), lambda _: 256)
     return dense.codes(name) if is_repeating else None
 
 
 def _portions(run: Run, dense: DenseTable) -> Iterator[slice]:
-    for start in range(0, dense.count, _PORTION):
+    for start in range(0, dense.extent, _PORTION):
         run.guard.check()
-        yield slice(start, min(start + _PORTION, dense.count))
+        yield slice(start, min(start + _PORTION, dense.extent))
 
 
 def _portion_truth(run: Run, variable: str, condition: TypedCondition, rows: slice) -> np.ndarray:
@@ -314,10 +317,10 @@ def _has_text(run: Run, field: PropertyValue) -> np.ndarray:
 
 def _find_texts(dense: DenseTable, name: str) -> np.ndarray:
     if not dense.table.schema.field(name).nullable:
-        return everywhere(dense.count, is_true=True)
+        return everywhere(dense.extent, is_true=True)
     if dense.is_resident(name) or dense.fits(name):
         return as_truth(dense.column(name).is_valid())
-    found = everywhere(dense.count, is_true=False)
+    found = everywhere(dense.extent, is_true=False)
     found[dense.find_where(f"`{name}` IS NOT NULL")] = True
     return found
 
@@ -337,7 +340,7 @@ def _at(truth: np.ndarray, numbers: Places) -> np.ndarray:
 def _is_repeating(dense: DenseTable, name: str) -> bool:
     """Asks a sample first: codes of texts that do not repeat are a waste."""
     column = dense.column(name)
-    places = np.arange(0, dense.count, max(1, dense.count // _SAMPLE), dtype=np.int64)
+    places = np.arange(0, dense.extent, max(1, dense.extent // _SAMPLE), dtype=np.int64)
     if len(column.take(pa.array(places)).unique()) * 2 > len(places):
         return False
     return len(dense.codes(name)[1]) * _REPEATS <= dense.count

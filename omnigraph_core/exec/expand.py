@@ -34,8 +34,7 @@ def expand_rows(
 
 def slices_of(neighbours: Neighbours, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Where the neighbours of each node start, and how many there are."""
-    starts = neighbours.offsets.take(numbers)
-    return starts, neighbours.offsets[1:].take(numbers) - starts
+    return neighbours.slices(numbers)
 
 
 def positions_of(starts: np.ndarray, counts: np.ndarray, total: int) -> slice | np.ndarray:
@@ -84,6 +83,11 @@ def sums_by_row(kept: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 def counts_of_all(neighbours: Neighbours, mask: np.ndarray) -> np.ndarray:
     """How many neighbours each node of an adjacency has that the mask is true for."""
+    if not len(mask):
+        return np.zeros(neighbours.node_count, np.int64)
     running = np.zeros(len(neighbours.targets) + 1, np.int64)
-    np.cumsum(mask.take(neighbours.targets), out=running[1:])
-    return np.diff(running.take(neighbours.offsets))
+    # Entries that are of no node any more may lead to nodes that are not there.
+    np.cumsum(mask.take(neighbours.targets, mode="clip"), out=running[1:])
+    starts, ends = neighbours.bounds()
+    counts: np.ndarray = running.take(ends) - running.take(starts)
+    return counts

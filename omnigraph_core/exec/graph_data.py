@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from omnigraph_core.storage.derived import DerivedFiles
     from omnigraph_core.topology.memory import ByteCache
 
-_HANDLE_BYTES: Final = 4096
+_HANDLE_BYTES: Final = 4_096
+_FRAGMENT_BYTES: Final = 1_536
+"""What a handle of a version takes, and each fragment that it knows of."""
 
 
 class GraphData:
@@ -101,4 +103,6 @@ class GraphData:
             # Every table begins with this number, also one made later at the same place.
             return opened()
         key = ("dense", self._context.store.root.text, location, version)
-        return self.cache.get(key, opened, lambda _: _HANDLE_BYTES * (1 + entry.fragment_count))
+        return self.cache.get(
+            key, opened, lambda _: _HANDLE_BYTES + _FRAGMENT_BYTES * entry.fragment_count
+        )

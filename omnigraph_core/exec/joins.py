@@ -81,7 +81,7 @@ class AntiJoinRows:
         if variable is None:
             numbers, count = np.zeros(frame.length, np.int32), 0
         else:
-            numbers, count = frame.numbers[variable], self._run.dense(variable).count
+            numbers, count = frame.numbers[variable], self._run.dense(variable).extent
         if self._verdicts is None:
             # One more than there are numbers: -1 is the last slot.
             self._run.guard.hold(count + 1, self._step.label)
@@ -262,7 +262,7 @@ class _Inner:
         alone = _start(frame.length, columns)
         if frame.length == 1:
             return alone, None
-        counts = [self._run.dense(name).count for name in self._outer]
+        counts = [self._run.dense(name).extent for name in self._outer]
         keys = pack(tuple(columns.values()), counts)
         if keys is None:
             return alone, None

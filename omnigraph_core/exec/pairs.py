@@ -37,7 +37,8 @@ def are_linked(neighbours: Neighbours, sources: np.ndarray, targets: np.ndarray)
 
 def among(neighbours: Neighbours, source: int, targets: np.ndarray) -> np.ndarray:
     """Which targets are among the neighbours of one node."""
-    held = neighbours.targets[neighbours.offsets[source] : neighbours.offsets[source + 1]]
+    starts, counts = neighbours.slices(np.array([source]))
+    held = neighbours.targets[starts[0] : starts[0] + counts[0]]
     if not len(held):
         return np.zeros(len(targets), np.bool_)
     flags = np.zeros(max(int(held[-1]), int(targets.max(initial=0))) + 1, np.bool_)
@@ -93,6 +94,7 @@ class PairTable:
 
 def pair_table(neighbours: Neighbours) -> PairTable:
     """The table of all linked pairs."""
+    neighbours = neighbours.packed()
     width = (len(neighbours.targets) * _BITS_PER_PAIR).bit_length()
     width = min(max(width, 10), _MOST_BITS)
     shift = np.uint64(64 - width)

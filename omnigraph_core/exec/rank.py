@@ -104,7 +104,7 @@ def _best_hits(run: Run, expr: Bm25, allowed: np.ndarray | None, count: int) -> 
 
 def _bm25_scores(run: Run, expr: Bm25, numbers: np.ndarray) -> np.ndarray:
     hits, scores = _hits(run, expr)
-    total = run.dense(expr.field.variable).count
+    total = run.dense(expr.field.variable).extent
     if len(numbers) * 8 < total:
         return _looked_up(hits, scores, numbers, np.nan)
     # The last place is that of -1.
@@ -152,8 +152,8 @@ def _fused(run: Run, expr: Rrf, frame: Frame, limit: int) -> _Fused:
 def _fuse(run: Run, expr: Rrf, numbers: np.ndarray, limit: int) -> _Fused:
     k = rrf_constant(expr, run.values)
     dense = run.dense(expr.arms[0].field.variable)
-    run.guard.expect(dense.count, "rrf")
-    matched = np.zeros(dense.count, np.bool_)
+    run.guard.expect(dense.extent, "rrf")
+    matched = np.zeros(dense.extent, np.bool_)
     matched[numbers[numbers >= 0]] = True
     first, second = (_ranked(run, arm, dense, matched, limit) for arm in expr.arms)
     entities = np.unique(np.concatenate([first, second]))

@@ -53,7 +53,7 @@ def selected(run: Run, variable: str, conditions: Sequence[TypedCondition]) -> n
     dense = run.dense(variable)
     parts = _conjuncts(conditions)
     if not parts:
-        return np.arange(dense.count, dtype=np.int32)
+        return dense.live_numbers()
     found = _try_looked_up(run, variable, dense, parts)
     if found is not None:
         return found
@@ -78,7 +78,7 @@ def node_mask(run: Run, variable: str, conditions: Sequence[TypedCondition]) -> 
         if not large:
             return _mask(run, variable, kept)
         found = _searched(run, variable, dense, kept, large)
-    mask = np.zeros(dense.count, np.bool_)
+    mask = np.zeros(dense.extent, np.bool_)
     mask[found] = True
     return mask
 
@@ -214,7 +214,7 @@ def _try_by_text(
         if try_codes(run, dense, name) is not None:
             continue
         texts = (text for text in equality[1] if isinstance(text, str))
-        numbers = try_numbers_with(dense, name, texts, run.graph.cache)
+        numbers = try_numbers_with(dense, name, texts)
         if numbers is not None:
             rest = conditions[:place] + conditions[place + 1 :]
             return _satisfying(run, variable, numbers, rest)
@@ -266,7 +266,7 @@ def _mask(run: Run, variable: str, conditions: tuple[TypedCondition, ...]) -> np
     for condition in conditions[1:]:
         run.guard.check()
         mask = mask & table_truth(run, variable, condition)
-    return mask
+    return run.dense(variable).clear_gaps(mask)
 
 
 def _searched(

@@ -62,12 +62,12 @@ class _Distinct:
             if variable not in types:
                 sizes[variable] = int(numbers.max()) + 1
             elif variable not in sizes:
-                sizes[variable] = self._run.dense(variable).count
+                sizes[variable] = self._run.dense(variable).extent
         return sizes
 
 
 def _push_merged(run: Run, variable: str, emit: Sink, frame: Frame) -> bool:
-    count = run.dense(variable).count
+    count = run.dense(variable).extent
     if frame.length * _MERGE_SHARE < count:
         return emit(frame)
     return emit(merged(frame, variable, count))

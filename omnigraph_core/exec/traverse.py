@@ -135,7 +135,7 @@ class Traversal:
         """How many neighbours of each row pass the conditions on the far end."""
         self._asked += int(counts.sum())
         if self._tally is None and self._walk.is_direct:
-            edge_count = len(part.neighbours.targets)
+            edge_count = part.neighbours.entry_count
             if self._asked * _TALLY_SHARE > edge_count:
                 mask = self._ends.mask()
                 if mask is None:

@@ -72,12 +72,12 @@ def nearest_numbers(run: Run, expr: Nearest, allowed: np.ndarray | None, count: 
     column = None if query is None else _column(run, expr, query)
     if column is None or count < 1 or not column.dense.count:
         return Best.nothing()
-    total = column.dense.count
-    chosen = total if allowed is None else int(np.count_nonzero(allowed))
-    if allowed is not None and chosen == total:
-        allowed = None
+    dense = column.dense
+    chosen = dense.count if allowed is None else int(np.count_nonzero(allowed))
+    if chosen == dense.count:
+        allowed = dense.try_live_mask()
     if chosen <= count or chosen <= _few(column):
-        numbers = np.arange(total) if allowed is None else np.flatnonzero(allowed)
+        numbers = dense.live_numbers() if allowed is None else np.flatnonzero(allowed)
         return best_of(numbers, _distances(column, numbers), count)
     if column.is_small:
         return _screened(column, allowed, count)
@@ -121,7 +121,7 @@ def _few(column: _Column) -> int:
 
 def _repeated(column: _Column, numbers: np.ndarray) -> np.ndarray:
     """Distances of rows of which some may occur often: each is computed once then."""
-    total = column.dense.count
+    total = column.dense.extent
     if len(numbers) < max(_FEW_IN_MEMORY, total // 64):
         return _distances(column, numbers)
     column.run.guard.expect(total * 9, column.clause)
@@ -207,12 +207,12 @@ def exact_distances(
 
 def _screened(column: _Column, allowed: np.ndarray | None, count: int) -> Best:
     """Single precision tells which rows may be among the nearest, double precision which are."""
-    guard, total = column.run.guard, column.dense.count
+    guard, total = column.run.guard, column.dense.extent
     guard.expect(total * 12, column.clause)
     values, is_valid = as_matrix(column.dense.column(column.name))
     scales = _scales(column, values, is_valid)
     if scales.is_extreme:
-        numbers = np.arange(total) if allowed is None else np.flatnonzero(allowed)
+        numbers = column.dense.live_numbers() if allowed is None else np.flatnonzero(allowed)
         return best_of(numbers, _distances(column, numbers), count)
     scores = np.empty(total, np.float32)
     for start, end in _pieces(values):
@@ -253,16 +253,20 @@ class _Scales:
 
 
 def _scales(column: _Column, values: np.ndarray, is_valid: np.ndarray | None) -> _Scales:
-    def build() -> _Scales:
-        squares = np.empty(len(values), np.float32)
+    def squares_from(first: int) -> np.ndarray:
+        squares = np.empty(len(values) - first, np.float32)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            for start, end in _pieces(values):
+            for start, end in _pieces(values[first:]):
                 column.run.guard.check()
-                part = values[start:end]
+                part = values[first + start : first + end]
                 np.vecdot(part, part, out=squares[start:end])
-        return _scales_of(squares, values, is_valid)
+        return squares
 
-    key = ("scales", column.dense.identity, column.name)
+    def build() -> _Scales:
+        return _scales_of(dense.derived("squares", name, squares_from), values, is_valid)
+
+    dense, name = column.dense, column.name
+    key = ("scales", dense.identity, name)
     return column.run.graph.cache.get(key, build, lambda scales: scales.nbytes + 500)
 
 
@@ -324,12 +328,14 @@ def _streamed(column: _Column, allowed: np.ndarray | None, count: int) -> Best:
     """The nearest rows of all, a portion of the column in memory at a time."""
     best, start = Best.nothing(), 0
     table, rows = column.dense.table, _portion_rows(column)
+    live = column.dense.live_numbers()
     for vectors in iter_vectors(table, column.name, batch_rows=rows):
         column.run.guard.check()
         end = start + len(vectors)
         scores = exact_distances(column.query, *as_matrix(vectors))
+        numbers = live[start:end]
         if allowed is not None:
-            scores[~allowed[start:end]] = np.nan
-        best = best.joined(best_of(np.arange(start, end), scores, count), count)
+            scores[~allowed.take(numbers)] = np.nan
+        best = best.joined(best_of(numbers, scores, count), count)
         start = end
     return best

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from omnigraph_core.interruption import pause
-from omnigraph_core.topology.neighbours import Neighbours
+from omnigraph_core.topology.neighbours import Neighbours, is_first
 
 _KEY_BITS: Final = 63
 _MOST_CUTS: Final = 500
@@ -46,15 +46,17 @@ class Entries:
     def both_ways(self) -> Entries:
         """The same edges followed both ways; an edge from a node to itself is one way only."""
         is_loop = self.sources == self.targets
-        back = self.turned().chosen(~is_loop) if is_loop.any() else self.turned()
-        return Entries(
-            np.concatenate([self.sources, back.sources]),
-            np.concatenate([self.targets, back.targets]),
-            np.concatenate([self.edges, back.edges]),
-        )
+        return self.joined(self.turned().chosen(~is_loop) if is_loop.any() else self.turned())
 
     def chosen(self, places: np.ndarray) -> Entries:
         return Entries(self.sources[places], self.targets[places], self.edges[places])
+
+    def joined(self, other: Entries) -> Entries:
+        return Entries(
+            np.concatenate([self.sources, other.sources]),
+            np.concatenate([self.targets, other.targets]),
+            np.concatenate([self.edges, other.edges]),
+        )
 
 
 def entries_of(
@@ -75,7 +77,7 @@ def entries_of(
 def arrange(entries: Entries, node_count: int) -> Neighbours:
     """Entries in their order, with where each node's begin."""
     pause()
-    placed = _in_order(entries)
+    placed = in_order(entries)
     is_repeated = (placed.targets[1:] == placed.targets[:-1]) & (
         placed.sources[1:] == placed.sources[:-1]
     )
@@ -91,11 +93,12 @@ def without_parallels(neighbours: Neighbours) -> Neighbours:
     """Each target of a node once, beside one of the edges that lead there."""
     if neighbours.is_simple:
         return neighbours
-    is_first = _is_first(neighbours)
+    neighbours = neighbours.packed()
+    chosen = is_first(neighbours.offsets, neighbours.targets)
     return Neighbours(
-        offsets=_offsets(is_first).take(neighbours.offsets),
-        targets=neighbours.targets[is_first],
-        edges=neighbours.edges[is_first],
+        offsets=_offsets(chosen).take(neighbours.offsets),
+        targets=neighbours.targets[chosen],
+        edges=neighbours.edges[chosen],
         is_simple=True,
     )
 
@@ -135,7 +138,7 @@ class Renumbering:
 def renumber(
     neighbours: Neighbours, sources: Renumbering, targets: Renumbering, edges: Renumbering
 ) -> Neighbours:
-    """What is left of neighbours, under the numbers that nodes and edges have now."""
+    """What is left of packed neighbours, under the numbers that nodes and edges have now."""
     if sources.numbers is None and targets.numbers is None and edges.numbers is None:
         return _with_room(neighbours, sources.count)
     found = targets.applied(neighbours.targets)
@@ -153,10 +156,10 @@ def renumber(
 
 
 def merge(neighbours: Neighbours, added: Entries) -> Neighbours:
-    """Neighbours with more entries put in where they belong."""
+    """Packed neighbours with more entries put in where they belong."""
     if not len(added.edges):
         return neighbours
-    added = _in_order(added)
+    added = in_order(added)
     places = _places(neighbours, added)
     counts = np.bincount(added.sources, minlength=neighbours.node_count)
     return Neighbours(
@@ -167,7 +170,7 @@ def merge(neighbours: Neighbours, added: Entries) -> Neighbours:
     )
 
 
-def _in_order(entries: Entries) -> Entries:
+def in_order(entries: Entries) -> Entries:
     """By source, target and edge: packed into one key each if they fit, which sorts far faster."""
     if not len(entries.edges):
         return entries
@@ -207,17 +210,8 @@ def _with_room(neighbours: Neighbours, node_count: int) -> Neighbours:
 
 def _rated(neighbours: Neighbours) -> Neighbours:
     """The same, simple if it has become so."""
-    is_simple = bool(_is_first(neighbours).all())
+    is_simple = bool(is_first(neighbours.offsets, neighbours.targets).all())
     return replace(neighbours, is_simple=is_simple)
-
-
-def _is_first(neighbours: Neighbours) -> np.ndarray:
-    """Which entries are the first of their node with their target."""
-    is_first = np.empty(len(neighbours.targets), np.bool_)
-    np.not_equal(neighbours.targets[1:], neighbours.targets[:-1], out=is_first[1:])
-    starts = neighbours.offsets[:-1]
-    is_first[starts[starts < neighbours.offsets[1:]]] = True
-    return is_first
 
 
 def _places(neighbours: Neighbours, added: Entries) -> np.ndarray:

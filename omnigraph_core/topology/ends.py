@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from omnigraph_core.topology.dense import DenseTable
+    from omnigraph_core.topology.row_numbers import RowNumbers
 
 _COLUMNS: Final = ("src", "dst")
 _LEAST_ROWS: Final = 1 << 20
@@ -34,14 +35,21 @@ def all_ends(
     edges: DenseTable, sources: DenseTable, targets: DenseTable
 ) -> tuple[np.ndarray, np.ndarray]:
     """Where every edge comes from and leads to, by the edge's number."""
+    rows = edges.rows
     if edges.is_resident("src") and edges.is_resident("dst"):
         src, dst = edges.column("src"), edges.column("dst")
-        return _resolved(sources, src), _resolved(targets, dst)
-    found = [(np.empty(0, np.int32), np.empty(0, np.int32))]
+        if not len(rows.gaps):
+            return _resolved(sources, src), _resolved(targets, dst)
+        live = pa.array(rows.live_numbers())
+        starts, ends = _resolved(sources, src.take(live)), _resolved(targets, dst.take(live))
+        return _by_number(rows, starts), _by_number(rows, ends)
+    read = [(np.empty(0, np.int32), np.empty(0, np.int32))]
     ids = [state.id for state in edges.fragments]
     for src, dst in _portions(edges, ids, max(sources.count, targets.count)):
-        found.append((_resolved(sources, src), _resolved(targets, dst)))
-    return np.concatenate([one for one, _ in found]), np.concatenate([other for _, other in found])
+        read.append((_resolved(sources, src), _resolved(targets, dst)))
+    starts = np.concatenate([one for one, _ in read])
+    ends = np.concatenate([other for _, other in read])
+    return _by_number(rows, starts), _by_number(rows, ends)
 
 
 def some_ends(
@@ -52,21 +60,26 @@ def some_ends(
     Args:
         numbers: which edges, ascending.
     """
-    whole, rest = _by_fragment(edges, numbers)
+    fragments, whole, rest = _by_fragment(edges, numbers)
     found = [(_resolved(sources, src), _resolved(targets, dst)) for src, dst in _rows(edges, rest)]
-    order = [rest]
-    if whole:
-        starts = _starts(edges)
-        order += [np.arange(starts[place], starts[place + 1]) for place in whole]
-        ids = [edges.fragments[place].id for place in whole]
-        for src, dst in _portions(edges, ids, max(sources.count, targets.count)):
+    if fragments:
+        for src, dst in _portions(edges, fragments, max(sources.count, targets.count)):
             found.append((_resolved(sources, src), _resolved(targets, dst)))
     empty = np.empty(0, np.int32)
     return (
-        np.concatenate(order).astype(np.int32),
+        np.concatenate((rest, whole)).astype(np.int32),
         np.concatenate([empty, *(one for one, _ in found)]),
         np.concatenate([empty, *(other for _, other in found)]),
     )
+
+
+def _by_number(rows: RowNumbers, ends: np.ndarray) -> np.ndarray:
+    """What rows have in scan order, by their numbers."""
+    if not len(rows.gaps):
+        return ends
+    spread = np.full(rows.extent, -1, np.int32)
+    spread[rows.live_numbers()] = ends
+    return spread
 
 
 def _resolved(nodes: DenseTable, ids: pa.Array) -> np.ndarray:
@@ -74,8 +87,16 @@ def _resolved(nodes: DenseTable, ids: pa.Array) -> np.ndarray:
     pause()
     if len(ids) <= _LOOKED_UP_SHARE * nodes.count or not nodes.fits("id"):
         return nodes.numbers_of(ids)
-    found = pc.index_in(ids, value_set=nodes.column("id")).fill_null(-1)
-    return np.asarray(found.to_numpy(zero_copy_only=False), np.int32)
+    known = nodes.column("id")
+    if not len(nodes.rows.gaps):
+        found = pc.index_in(ids, value_set=known).fill_null(-1)
+        return np.asarray(found.to_numpy(zero_copy_only=False), np.int32)
+    # A row that was rewritten has its id twice: only that of the row that is there counts.
+    numbers = nodes.live_numbers()
+    found = pc.index_in(ids, value_set=known.take(pa.array(numbers))).fill_null(-1)
+    places = found.to_numpy(zero_copy_only=False)
+    result: np.ndarray = np.append(numbers, np.int32(-1)).take(places)
+    return result
 
 
 def _portions(
@@ -100,17 +121,21 @@ def _joined(batches: list[pa.RecordBatch]) -> tuple[pa.Array, pa.Array]:
     return src, dst
 
 
-def _by_fragment(edges: DenseTable, numbers: np.ndarray) -> tuple[list[int], np.ndarray]:
-    """Places of fragments all of whose edges are wanted, and the numbers of the other edges."""
-    starts = _starts(edges)
-    bounds = np.searchsorted(numbers, starts)
-    is_whole = (np.diff(bounds) == np.diff(starts)) & (np.diff(starts) > 0)
-    is_rest = ~np.repeat(is_whole, np.diff(bounds))
-    return np.flatnonzero(is_whole).tolist(), numbers[is_rest]
-
-
-def _starts(edges: DenseTable) -> np.ndarray:
-    return np.cumsum([0, *(state.rows for state in edges.fragments)])
+def _by_fragment(
+    edges: DenseTable, numbers: np.ndarray
+) -> tuple[list[int], np.ndarray, np.ndarray]:
+    """Fragments all of whose edges are wanted, the numbers of those, and the other numbers."""
+    stretches = edges.rows.stretches
+    bounds = np.array([(item.start, item.end) for item in stretches], np.int64).reshape(-1, 2)
+    firsts, lasts = np.searchsorted(numbers, bounds).T
+    counts = np.array([state.rows for state in edges.fragments], np.int64)
+    is_whole = (lasts - firsts == counts) & (counts > 0)
+    chosen = np.zeros(len(numbers), np.bool_)
+    places = np.flatnonzero(is_whole).tolist()
+    for place in places:
+        chosen[firsts[place] : lasts[place]] = True
+    ids = [edges.fragments[place].id for place in places]
+    return ids, numbers[chosen], numbers[~chosen]
 
 
 def _rows(edges: DenseTable, numbers: np.ndarray) -> Iterator[tuple[pa.Array, pa.Array]]:

@@ -1,7 +1,8 @@
 """Links as files beside the graph: arrays and the versions they were made from go in and out.
 
 A file is found by the versions of its three tables. Where there is none, another one of the same
-edge table may serve as a base: it tells which fragments it was made from.
+edge table may serve as a base: it tells which fragments it was made from. Numbers in a file are
+places in the scan order of its versions.
 """
 
 from __future__ import annotations
@@ -10,21 +11,20 @@ import hashlib
 from typing import TYPE_CHECKING, Any, Final
 
 from omnigraph_core.query.checked import Direction
+from omnigraph_core.storage.dataset import open_table
 from omnigraph_core.storage.row_space import FragmentState
+from omnigraph_core.topology.link_arrays import LinkArrays, TableVersion, Versions
 from omnigraph_core.topology.neighbours import Neighbours
-from omnigraph_core.topology.rebase import (
-    LEAST_OVERLAP,
-    LinkArrays,
-    TableVersion,
-    Versions,
-    overlap,
-)
+from omnigraph_core.topology.patches import PatchedArray
+from omnigraph_core.topology.rebase import LEAST_OVERLAP, overlap
+from omnigraph_core.topology.row_numbers import numbered_anew
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from omnigraph_core.storage.derived import DerivedArrays, DerivedFiles
-    from omnigraph_core.topology.rebase import Tables
+    from omnigraph_core.storage.session import Store
+    from omnigraph_core.topology.link_arrays import Tables
 
 KIND: Final = "links"
 _FORMAT: Final = 1
@@ -35,8 +35,9 @@ _CANDIDATES: Final = 4
 
 def load_links(files: DerivedFiles, tables: Tables) -> LinkArrays | None:
     """The links of exactly these tables."""
-    found = _load(files, _key(tables.versions))
-    return found if found is not None and found.versions == tables.versions else None
+    found = _load(files, _key(tables.versions), tables)
+    is_same = found is not None and found.versions.names == tables.versions.names
+    return found if is_same else None
 
 
 def load_similar(files: DerivedFiles, tables: Tables) -> LinkArrays | None:
@@ -44,15 +45,15 @@ def load_similar(files: DerivedFiles, tables: Tables) -> LinkArrays | None:
     best: tuple[float, str] = (0.0, "")
     for key in files.list(KIND, _prefix(tables.versions))[:_CANDIDATES]:
         about = files.about(KIND, key)
-        versions = None if about is None else _versions(about)
+        versions = None if about is None else _versions(about, tables)
         if versions is not None:
             best = max(best, (overlap(versions, tables), key))
-    return _load(files, best[1]) if best[0] >= LEAST_OVERLAP else None
+    return _load(files, best[1], tables) if best[0] >= LEAST_OVERLAP else None
 
 
 def save_links(files: DerivedFiles, links: LinkArrays, tables: Tables) -> None:
-    """Keep links whose two directions are there."""
-    arrays = {"sources": links.sources, "targets": links.targets}
+    """Keep links whose two directions are there, and whose numbers have no gaps."""
+    arrays = {"sources": links.sources.whole(), "targets": links.targets.whole()}
     for direction in _DIRECTIONS:
         found = links.neighbours[direction]
         arrays |= {
@@ -82,9 +83,9 @@ def _key(versions: Versions) -> str:
     return _prefix(versions) + hashlib.sha256(f"{_FORMAT}\n{text}".encode()).hexdigest()[:32]
 
 
-def _load(files: DerivedFiles, key: str) -> LinkArrays | None:
+def _load(files: DerivedFiles, key: str, tables: Tables) -> LinkArrays | None:
     found = files.load(KIND, key)
-    versions = None if found is None else _versions(found.about)
+    versions = None if found is None else _versions(found.about, tables)
     if found is None or versions is None:
         return None
     try:
@@ -95,7 +96,7 @@ def _load(files: DerivedFiles, key: str) -> LinkArrays | None:
 
 def _checked(found: DerivedArrays, versions: Versions) -> LinkArrays | None:
     arrays = found.arrays
-    counts = (versions.sources.count, versions.targets.count)
+    counts = (versions.sources.rows.count, versions.targets.rows.count)
     neighbours = {
         direction: Neighbours(
             arrays[f"{direction}.offsets"],
@@ -105,13 +106,15 @@ def _checked(found: DerivedArrays, versions: Versions) -> LinkArrays | None:
         )
         for direction, is_simple in zip(_DIRECTIONS, found.about["is_simple"], strict=True)
     }
-    is_sound = len(arrays["sources"]) == len(arrays["targets"]) == versions.edges.count and all(
+    sources, targets = arrays["sources"], arrays["targets"]
+    is_sound = len(sources) == len(targets) == versions.edges.rows.count and all(
         _is_sound(neighbours[direction], count)
         for direction, count in zip(_DIRECTIONS, counts, strict=True)
     )
     if not is_sound:
         return None
-    return LinkArrays(versions, arrays["sources"], arrays["targets"], neighbours, drift=0)
+    ends = PatchedArray.of(sources), PatchedArray.of(targets)
+    return LinkArrays(versions, *ends, neighbours, drift=0)
 
 
 def _is_sound(neighbours: Neighbours, node_count: int) -> bool:
@@ -129,23 +132,27 @@ def _told(version: TableVersion) -> dict[str, object]:
         "location": version.location,
         "version": str(version.version),
         "fragments": [
-            [state.id, state.files, state.deletion, state.rows] for state in version.fragments
+            [state.id, state.files, state.deletion, state.rows] for state in version.rows.states
         ],
     }
 
 
-def _versions(about: Mapping[str, Any]) -> Versions | None:
+def _versions(about: Mapping[str, Any], tables: Tables) -> Versions | None:
+    store = tables.edges.table.store
     try:
         if about["format"] != _FORMAT:
             return None
-        return Versions(*(_version(about[name]) for name in ("edges", "sources", "targets")))
+        told = (about[name] for name in ("edges", "sources", "targets"))
+        return Versions(*(_version(item, store) for item in told))
     except (KeyError, TypeError, ValueError):
         return None
 
 
-def _version(told: Mapping[str, Any]) -> TableVersion:
+def _version(told: Mapping[str, Any], store: Store) -> TableVersion:
+    location, version = str(told["location"]), int(told["version"])
     fragments = tuple(
         FragmentState(id, tuple(files), deletion, rows)
         for id, files, deletion, rows in told["fragments"]
     )
-    return TableVersion(told["location"], int(told["version"]), fragments)
+    rows = numbered_anew(lambda: open_table(store, location, version), fragments)
+    return TableVersion(location, version, rows)

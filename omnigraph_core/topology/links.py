@@ -20,19 +20,22 @@ from omnigraph_core.topology.adjacency import (
     without_parallels,
 )
 from omnigraph_core.topology.ends import all_ends
+from omnigraph_core.topology.link_arrays import LinkArrays, Tables
 from omnigraph_core.topology.link_files import load_links, load_similar, save_links
-from omnigraph_core.topology.rebase import LinkArrays, Tables, overlap, rebase
+from omnigraph_core.topology.patches import PatchedArray
+from omnigraph_core.topology.rebase import overlap, rebase
+from omnigraph_core.topology.relink import relink
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Callable, Hashable, Mapping
 
     import numpy as np
 
     from omnigraph_core.storage.derived import DerivedFiles
     from omnigraph_core.topology.dense import DenseTable
+    from omnigraph_core.topology.link_arrays import Versions
     from omnigraph_core.topology.memory import ByteCache
     from omnigraph_core.topology.neighbours import Neighbours
-    from omnigraph_core.topology.rebase import Versions
 
 _REMEMBERED: Final = 4
 """Versions of an edge type that may serve as a base: branches take turns."""
@@ -43,15 +46,14 @@ _KEY_BYTES: Final = 500
 class Links:
     """One edge type at one version of its tables. Immutable to callers, safe for threads."""
 
-    __slots__ = ("_arrays", "_cache", "_key", "_node_counts", "_source_is_target")
+    __slots__ = ("_arrays", "_cache", "_key", "_source_is_target")
 
     def __init__(self, arrays: LinkArrays, key: Hashable, cache: ByteCache) -> None:
         versions = arrays.versions
         self._arrays = arrays
         self._key = key
         self._cache = cache
-        self._node_counts = (versions.sources.count, versions.targets.count)
-        self._source_is_target = versions.sources == versions.targets
+        self._source_is_target = versions.sources.name == versions.targets.name
 
     @property
     def versions(self) -> Versions:
@@ -61,12 +63,12 @@ class Links:
     @property
     def sources(self) -> np.ndarray:
         """The source of each edge by the edge's number, int32; -1 if no node has that id."""
-        return self._arrays.sources
+        return self._arrays.sources.whole()
 
     @property
     def targets(self) -> np.ndarray:
         """The target of each edge by the edge's number, int32; -1 if no node has that id."""
-        return self._arrays.targets
+        return self._arrays.targets.whole()
 
     @property
     def nbytes(self) -> int:
@@ -101,31 +103,40 @@ class Links:
         neighbours = self.by_edge(direction)
         if neighbours.is_simple:
             return neighbours
+        given = self._arrays.distinct.get(direction)
+        if given is not None:
+            return given
         key = (self._key, direction, "distinct")
         return self._kept(key, lambda: without_parallels(neighbours))
 
     def made(self) -> LinkArrays:
         """The arrays with every direction that is in memory."""
-        found = {
-            direction: self._cache.peek((self._key, direction))
-            for direction in Direction
-            if direction not in self._arrays.neighbours
-        }
-        present = {d: cast("Neighbours", item) for d, item in found.items() if item is not None}
-        return replace(self._arrays, neighbours={**self._arrays.neighbours, **present})
+        ways = {d: self._cache.peek((self._key, d)) for d in Direction}
+        distinct = {d: self._cache.peek((self._key, d, "distinct")) for d in Direction}
+        return replace(
+            self._arrays,
+            neighbours={**self._arrays.neighbours, **_present(ways)},
+            distinct={**self._arrays.distinct, **_present(distinct)},
+        )
+
+    def shed(self) -> None:
+        """Count no longer what newer links share with these: it is counted with them."""
+        for direction in Direction:
+            self._cache.resize((self._key, direction), _KEY_BYTES)
+            self._cache.resize((self._key, direction, "distinct"), _KEY_BYTES)
+        self._cache.resize(self._key, _KEY_BYTES)
 
     def _kept(self, key: Hashable, build: Callable[[], Neighbours]) -> Neighbours:
         return self._cache.get(key, build, lambda neighbours: neighbours.nbytes)
 
     def _built(self, direction: Direction) -> Neighbours:
-        if direction is Direction.OUT:
-            return build_neighbours(self.sources, self.targets, self._node_counts[0])
-        if direction is Direction.IN:
-            return build_neighbours(self.targets, self.sources, self._node_counts[1])
-        if not self._source_is_target:
+        if direction is Direction.BOTH and not self._source_is_target:
             raise InvariantBroken("only an edge between nodes of one type is followed both ways")
-        entries = entries_of(self.sources, self.targets)
-        return arrange(entries.both_ways(), self._node_counts[0])
+        return _direction(self._arrays, direction)
+
+
+def _present(found: Mapping[Direction, object | None]) -> dict[Direction, Neighbours]:
+    return {d: cast("Neighbours", item) for d, item in found.items() if item is not None}
 
 
 def links_of(
@@ -143,11 +154,9 @@ def links_of(
 
 def _made(tables: Tables, key: Hashable, cache: ByteCache, derived: DerivedFiles | None) -> Links:
     files = derived if tables.edges.count >= DERIVED_MIN_ROWS.value else None
-    arrays = _rebased(_remembered(tables, cache), tables, cache)
+    arrays = _from_memory(tables, cache)
     if arrays is None and files is not None:
-        arrays = load_links(files, tables)
-        if arrays is None:
-            arrays = _rebased(load_similar(files, tables), tables, cache)
+        arrays = _from_files(files, tables)
     if arrays is None:
         arrays = _read(tables)
     if files is not None and arrays.drift >= DERIVED_GROWTH.value * tables.edges.count:
@@ -156,37 +165,61 @@ def _made(tables: Tables, key: Hashable, cache: ByteCache, derived: DerivedFiles
     return Links(arrays, key, cache)
 
 
-def _rebased(base: LinkArrays | None, tables: Tables, cache: ByteCache) -> LinkArrays | None:
-    return None if base is None else rebase(base, tables, cache)
+def _from_memory(tables: Tables, cache: ByteCache) -> LinkArrays | None:
+    base = _remembered(tables, cache)
+    if base is None:
+        return None
+    arrays = relink(base.made(), tables)
+    if arrays is None:
+        return rebase(base.made(), tables)
+    base.shed()
+    return arrays
+
+
+def _from_files(files: DerivedFiles, tables: Tables) -> LinkArrays | None:
+    exact = load_links(files, tables)
+    versions = tables.versions
+    if exact is not None and not versions.has_gaps():
+        return replace(exact, versions=versions)
+    base = exact or load_similar(files, tables)
+    return None if base is None else rebase(base, tables)
 
 
 def _read(tables: Tables) -> LinkArrays:
     """Links from the ids of all edges."""
     sources, targets = all_ends(tables.edges, tables.sources, tables.targets)
-    return LinkArrays(tables.versions, sources, targets, {}, drift=len(sources))
+    ends = PatchedArray.of(sources), PatchedArray.of(targets)
+    return LinkArrays(tables.versions, *ends, {}, drift=len(sources))
 
 
 def _saved(files: DerivedFiles, arrays: LinkArrays, tables: Tables) -> LinkArrays:
     """The same with both directions, which the file has."""
     ways = dict(arrays.neighbours)
-    if Direction.OUT not in ways:
-        count = tables.sources.count
-        ways[Direction.OUT] = build_neighbours(arrays.sources, arrays.targets, count)
-    if Direction.IN not in ways:
-        count = tables.targets.count
-        ways[Direction.IN] = build_neighbours(arrays.targets, arrays.sources, count)
+    for direction in (Direction.OUT, Direction.IN):
+        if direction not in ways:
+            ways[direction] = _direction(arrays, direction)
     whole = replace(arrays, neighbours=ways, drift=0)
-    save_links(files, whole, tables)
+    save_links(files, whole.without_gaps(), tables)
     return whole
 
 
-def _remembered(tables: Tables, cache: ByteCache) -> LinkArrays | None:
+def _direction(arrays: LinkArrays, direction: Direction) -> Neighbours:
+    """A direction from the ends of all edges."""
+    sources, targets = arrays.sources.whole(), arrays.targets.whole()
+    versions = arrays.versions
+    if direction is Direction.OUT:
+        return build_neighbours(sources, targets, versions.sources.rows.extent)
+    if direction is Direction.IN:
+        return build_neighbours(targets, sources, versions.targets.rows.extent)
+    both = entries_of(sources, targets).both_ways()
+    return arrange(both, versions.sources.rows.extent)
+
+
+def _remembered(tables: Tables, cache: ByteCache) -> Links | None:
     """The links in memory that share the most edges with these tables."""
     keys = cast("tuple[Hashable, ...]", cache.peek(_newest(tables)) or ())
     kept = [links for key in keys if (links := cast("Links | None", cache.peek(key))) is not None]
-    if not kept:
-        return None
-    return max(kept, key=lambda links: overlap(links.versions, tables)).made()
+    return max(kept, key=lambda links: overlap(links.versions, tables), default=None)
 
 
 def _remember(tables: Tables, key: Hashable, cache: ByteCache) -> None:

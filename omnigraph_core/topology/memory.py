@@ -96,10 +96,32 @@ class ByteCache:
             value: object = entry[0]
             return value
 
+    def glance(self, key: Hashable) -> object | None:
+        """The value if it is kept; does not count as a use."""
+        with self._lock:
+            entry = self._entries.get(key)
+            return None if entry is None else entry[0]
+
+    def resize(self, key: Hashable, size: int) -> None:
+        """Count a value that is kept as so many bytes from now on; does not count as a use."""
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is None:
+                return
+            self._entries[key] = (entry[0], size)
+            self._held += size - entry[1]
+            self._shrink()
+
     def put(self, key: Hashable, value: object, size: int) -> None:
         """Keep a value in the place of what the key had."""
         with self._lock:
             self._keep(key, value, size)
+
+    def drop(self, key: Hashable) -> None:
+        """Keep the value of a key no longer."""
+        with self._lock:
+            if (dropped := self._entries.pop(key, None)) is not None:
+                self._held -= dropped[1]
 
     def clear(self) -> None:
         with self._lock:
@@ -153,6 +175,9 @@ class ByteCache:
             return
         self._entries[key] = (value, size)
         self._held += size
+        self._shrink()
+
+    def _shrink(self) -> None:
         while self._held > self.capacity:
             _, (_, dropped) = self._entries.popitem(last=False)
             self._held -= dropped

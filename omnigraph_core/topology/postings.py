@@ -14,15 +14,16 @@ import numpy as np
 
 from omnigraph_core.constants import DERIVED_GROWTH, DERIVED_MIN_ROWS
 from omnigraph_core.errors import InvariantBroken
+from omnigraph_core.storage.dataset import open_table
 from omnigraph_core.storage.row_space import FragmentState, column_identities, read_fragments
 from omnigraph_core.storage.words import ANALYSIS
-from omnigraph_core.topology.reuse import plan_parts
-from omnigraph_core.topology.row_numbers import RowNumbers
+from omnigraph_core.topology.following import follow_rows
+from omnigraph_core.topology.row_numbers import RowNumbers, numbered_anew
 from omnigraph_core.topology.word_index import WordIndex, empty_index, extended, selected_rows
-from omnigraph_core.topology.word_search import Postings
+from omnigraph_core.topology.word_search import Postings, WordPart
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterator, Mapping
 
     import pyarrow as pa
 
@@ -38,6 +39,10 @@ _RECENT: Final = 3
 """Versions in the cache that others are made from: branches take turns."""
 _MOST_TRIED: Final = 4
 """Files of other versions whose beginnings are read, the newest first."""
+_LEAST_APART: Final = 1_024
+_APART_SHARE: Final = 64
+"""One row whose words are kept apart for so many others: then they are put among them."""
+_SHARED_BYTES: Final = 1_000
 
 
 def _go_on() -> None:
@@ -71,11 +76,12 @@ class _Finder:
         check: Callable[[], None],
     ) -> None:
         self._dense = dense
+        self._rows = dense.rows
         self._column = column
         self._cache = cache
         self._derived = derived if dense.count >= DERIVED_MIN_ROWS.value else None
         self._check = check
-        root, location, version = dense.identity
+        root, location, version, _ = dense.identity
         # A column may be renamed, or made again under its name: what it holds goes by this.
         self._content = column_identities(dense.table)[column]
         told = repr((location, self._content, _FORMAT, ANALYSIS))
@@ -84,92 +90,161 @@ class _Finder:
         self._recent = ("recent words", root, self._prefix)
 
     def find(self, key: Hashable) -> Postings:
-        index, unsaved = self._kept_whole() or self._made()
-        if index.count != self._dense.count:
-            raise InvariantBroken(f"`{self._dense.table.location}` has as many rows as it says")
-        if self._derived is not None and unsaved >= max(1, DERIVED_GROWTH.value * index.count):
-            about = {"fragments": [astuple(state) for state in self._dense.fragments]}
-            self._derived.save(KIND, self._file, index.arrays(), about, [self._dense.table])
-            unsaved = 0
+        found = self._continued(key) or self._begun(key)
+        most = max(1, DERIVED_GROWTH.value * self._dense.count)
+        if self._derived is not None and found.unsaved >= most:
+            found = self._saved(found, key)
         self._cache.put(self._recent, (key, *self._recent_keys()[: _RECENT - 1]), 500)
-        return Postings(index, self._dense.fragments, self._cache, key, unsaved=unsaved)
+        return found
 
-    def _kept_whole(self) -> tuple[WordIndex, int] | None:
-        """The words of this very version, from a file."""
-        index = None if self._derived is None else _load(self._derived, self._file)
-        return None if index is None or index.count != self._dense.count else (index, 0)
+    def _continued(self, key: Hashable) -> Postings | None:
+        """Words of another version under the same numbers, with those of rows that are new."""
+        for held, rows in self._iter_held():
+            found = self._grown(held, key) if rows.numbering is self._rows.numbering else None
+            if found is not None:
+                # What both share is counted with the newer one.
+                self._cache.resize(held.key, _SHARED_BYTES)
+                return found
+        return None
 
-    def _made(self) -> tuple[WordIndex, int]:
-        """The index, and how many of its rows no file has."""
-        base, is_kept, unsaved = self._base()
-        start = int(np.count_nonzero(is_kept))
-        index = selected_rows(base, is_kept) if start else empty_index()
-        added = extended(index, self._texts_from(start), self._check)
-        return added, min(unsaved, start) + self._dense.count - start
+    def _grown(self, held: Postings, key: Hashable) -> Postings | None:
+        """None if a text is needed that was not looked at, or too many came since."""
+        rows, start = self._rows, held.filled
+        if len(held.missing) and rows.which_live(held.missing).any():
+            return None
+        first, *later = held.parts
+        new = live_from(rows, start)
+        missing = np.concatenate((held.missing, rows.gaps[np.searchsorted(rows.gaps, start) :]))
+        parts, unsaved = held.parts, held.unsaved + len(new)
+        if len(new):
+            tail = later[0] if later else WordPart(empty_index(), np.zeros(0, np.int32))
+            if tail.index.count + len(new) > max(_LEAST_APART, first.index.count // _APART_SHARE):
+                return self._with_rest(first, key, unsaved)
+            grown = extended(tail.index, self._texts_from(start), self._check)
+            assert tail.numbers is not None
+            parts = (first, WordPart(grown, np.concatenate((tail.numbers, new))))
+        return Postings(
+            parts,
+            rows,
+            self._cache,
+            key,
+            missing=missing,
+            unsaved=unsaved,
+            filled=max(start, rows.extent),
+        )
 
-    def _base(self) -> tuple[WordIndex, np.ndarray, int]:
-        """Words of another version, those of its rows that begin this one, and its unsaved rows."""
-        best: tuple[WordIndex, np.ndarray, int] | None = None
-        for words in map(self._cache.peek, self._recent_keys()):
-            if isinstance(words, Postings):
-                is_kept = self._shared_rows(words.states)
-                if is_kept is not None and (best is None or is_kept.sum() > best[1].sum()):
-                    best = words.index, is_kept, words.unsaved
-        return best or self._saved_base()
+    def _begun(self, key: Hashable) -> Postings:
+        """Words from those of a version under other numbers, from a file, or from the texts."""
+        best: tuple[WordPart, int] | None = None
+        for held, rows in self._iter_held():
+            part = self._taken_over(held.parts[0], rows)
+            if part is not None and (best is None or part.index.count > best[0].index.count):
+                best = part, held.unsaved
+        part, unsaved = best or (self._from_files(), 0)
+        taken = part.index.count
+        unsaved = min(unsaved, taken) + self._dense.count - taken
+        return self._with_rest(part, key, unsaved)
+
+    def _with_rest(self, part: WordPart, key: Hashable, unsaved: int) -> Postings:
+        """Words of all rows, in one part, from a part with those of the first ones."""
+        rows = self._rows
+        numbers = part.numbers_of(np.arange(part.index.count))
+        is_live = rows.which_live(numbers)
+        start = _covered(rows, numbers[is_live])
+        is_live &= numbers < start
+        index = selected_rows(part.index, is_live)
+        index = extended(index, self._texts_from(start), self._check)
+        if index.count != rows.count:
+            raise InvariantBroken(f"`{self._dense.table.location}` has as many rows as it says")
+        whole = WordPart(index, rows.live_numbers() if len(rows.gaps) else None)
+        return Postings((whole,), rows, self._cache, key, missing=rows.gaps, unsaved=unsaved)
+
+    def _saved(self, found: Postings, key: Hashable) -> Postings:
+        """The same in one part without rows that are gone, which is what a file has."""
+        assert self._derived is not None
+        whole = self._with_rest(found.parts[0], key, 0)
+        about = {"fragments": [astuple(state) for state in self._dense.fragments]}
+        arrays = whole.parts[0].index.arrays()
+        self._derived.save(KIND, self._file, arrays, about, [self._dense.table])
+        return whole
+
+    def _iter_held(self) -> Iterator[tuple[Postings, RowNumbers]]:
+        """Words of other versions that are in memory, the last used first."""
+        for held in map(self._cache.peek, self._recent_keys()):
+            if isinstance(held, Postings) and isinstance(held.rows, RowNumbers):
+                yield held, held.rows
 
     def _recent_keys(self) -> tuple[Hashable, ...]:
         return cast("tuple[Hashable, ...]", self._cache.peek(self._recent) or ())
 
-    def _saved_base(self) -> tuple[WordIndex, np.ndarray, int]:
-        for file in self._other_files():
-            is_kept = self._shared_rows(_states(self._derived, file))
-            index = None if is_kept is None else _load(self._derived, file)
-            if index is not None and is_kept is not None and index.count == len(is_kept):
-                return index, is_kept, 0
-        return empty_index(), np.empty(0, np.bool_), 0
+    def _taken_over(self, part: WordPart, old: RowNumbers) -> WordPart | None:
+        """The rows of a part under the numbers they have now; None if none is there."""
+        moved = follow_rows(old, self._rows)
+        if moved is None:
+            return None
+        numbers = part.numbers_of(np.arange(part.index.count))
+        inside = numbers < old.extent
+        found = np.full(len(numbers), -1, np.int32)
+        found[inside] = moved.applied(numbers[inside])
+        is_left = found >= 0
+        if not is_left.any():
+            return None
+        return WordPart(selected_rows(part.index, is_left), found[is_left])
 
-    def _other_files(self) -> tuple[str, ...]:
-        if self._derived is None:
-            return ()
-        return self._derived.list(KIND, f"{self._prefix}-")[:_MOST_TRIED]
+    def _from_files(self) -> WordPart:
+        """The words of this version from its file, or those that the file of another has."""
+        if self._derived is not None:
+            files = self._derived.list(KIND, f"{self._prefix}-")[:_MOST_TRIED]
+            for file in (self._file, *(name for name in files if name != self._file)):
+                part = self._from_file(self._derived, file)
+                if part is not None:
+                    return part
+        return WordPart(empty_index())
 
-    def _shared_rows(self, states: Sequence[FragmentState]) -> np.ndarray | None:
-        """Which rows of another version are the first rows of this one, in order; None if none."""
-        rows = RowNumbers(self._dense.table, self._cache)
-        is_kept = np.zeros(sum(state.rows for state in states), np.bool_)
-        end = 0
-        for part in plan_parts(rows, [_Kept(tuple(states))]):
-            if part.source is None:
-                break
-            places = part.places
-            if places is None:
-                places = np.arange(part.start, part.start + part.length)
-            if places[0] < end:
-                break
-            is_kept[places] = True
-            end = int(places[-1]) + 1
-        return is_kept if end else None
+    def _from_file(self, derived: DerivedFiles, file: str) -> WordPart | None:
+        table = self._dense.table
+        states = _states(derived, file)
+        version = file.removeprefix(f"{self._prefix}-")
+        if not states or not version.isdigit():
+            return None
+        old = numbered_anew(lambda: open_table(table.store, table.location, int(version)), states)
+        index = _load(derived, file)
+        if index is None or index.count != old.count:
+            return None
+        return self._taken_over(WordPart(index), old)
 
     def _texts_from(self, start: int) -> Iterator[pa.StringArray]:
         """The texts of the rows from a number on; that is where a fragment begins."""
         if self._dense.is_resident(self._column):
-            yield self._dense.column(self._column).slice(start)
+            texts = self._dense.column(self._column)
+            numbers = live_from(self._rows, start)
+            yield texts.slice(start) if len(texts) - start == len(numbers) else texts.take(numbers)
             return
-        before = np.cumsum([0, *(state.rows for state in self._dense.fragments)])
         new = [
-            state.id
-            for state, first in zip(self._dense.fragments, before[:-1], strict=True)
-            if first >= start and state.rows
+            stretch.state.id
+            for stretch in self._rows.stretches
+            if stretch.start >= start and stretch.state.rows
         ]
         for batch in read_fragments(self._dense.table, [self._column], new):
             yield batch.column(0)
 
 
-class _Kept:
-    """What is known of another version's rows."""
+def live_from(rows: RowNumbers, start: int) -> np.ndarray:
+    """The numbers of the rows from a number on, int32, ascending."""
+    numbers = np.arange(min(start, rows.extent), rows.extent, dtype=np.int32)
+    found: np.ndarray = numbers[rows.which_live(numbers)]
+    return found
 
-    def __init__(self, states: tuple[FragmentState, ...]) -> None:
-        self.states = states
+
+def _covered(rows: RowNumbers, numbers: np.ndarray) -> int:
+    """The number up to which every row is among some, where a fragment ends or the last one."""
+    start = 0
+    for stretch, state in zip(rows.stretches, rows.states, strict=True):
+        first, last = np.searchsorted(numbers, (stretch.start, stretch.end))
+        if last - first != state.rows:
+            return start
+        start = stretch.end
+    return start
 
 
 def _states(derived: DerivedFiles | None, file: str) -> tuple[FragmentState, ...]:

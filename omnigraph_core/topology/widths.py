@@ -82,9 +82,8 @@ class Widths:
         return [sample.column(name).nbytes / sample.num_rows for name in names]
 
     def _sample(self, names: Sequence[str]) -> pa.Table:
-        count = self._rows.count
-        wanted = _SAMPLE_ROWS if count <= _LARGE_ROWS else _LARGE_SAMPLE_ROWS
-        numbers = np.linspace(0, count - 1, min(wanted, count)).astype(np.int64)
+        wanted = _SAMPLE_ROWS if self._rows.count <= _LARGE_ROWS else _LARGE_SAMPLE_ROWS
+        numbers = self._rows.spread(wanted)
         mixed = np.random.default_rng(0).permutation(numbers)  # any part of it is spread as well
         taken: list[pa.Table] = []
         for rows in iter_taken(self._table, pa.array(self._rows.addresses_of(mixed)), names):

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from omnigraph_core.storage.dataset import Table
+    from omnigraph_core.topology.link_arrays import TableVersion
     from omnigraph_core.topology.links import Links
     from omnigraph_core.topology.neighbours import Neighbours
 
@@ -106,30 +107,44 @@ def directions(edge: str) -> tuple[Direction, ...]:
 
 def check(found: Links, tables: dict[str, Table], edge: str = KNOWS) -> None:
     """Every direction is what loops over the rows of the tables find."""
-    firsts = tables[PEOPLE].read(["id"])["id"].to_pylist()
-    seconds = firsts if edge == KNOWS else tables[FIRMS].read(["id"])["id"].to_pylist()
+    versions = found.versions
+    starts = _numbered(tables[PEOPLE], versions.sources)
+    ends = starts if edge == KNOWS else _numbered(tables[FIRMS], versions.targets)
     rows = tables[edge].read(["src", "dst"]).to_pylist()
-    starts = {id: number for number, id in enumerate(firsts)}
-    ends = {id: number for number, id in enumerate(seconds)}
+    numbers = versions.edges.rows.live_numbers()
     pairs = [(starts.get(row["src"], -1), ends.get(row["dst"], -1)) for row in rows]
-    assert list(zip(found.sources.tolist(), found.targets.tolist(), strict=True)) == pairs
-    out = [(s, t, e) for e, (s, t) in enumerate(pairs) if s >= 0 and t >= 0]
+    for array, side in ((found.sources, 0), (found.targets, 1)):
+        assert array[numbers].tolist() == [pair[side] for pair in pairs]
+        assert len(array) == versions.edges.rows.extent
+        assert (array[versions.edges.rows.gaps] == -1).all()
+    edges = zip(numbers.tolist(), pairs, strict=True)
+    out = [(s, t, e) for e, (s, t) in edges if s >= 0 and t >= 0]
     into = [(t, s, e) for s, t, e in out]
     both = out + [(t, s, e) for t, s, e in into if t != s]
     looped = {Direction.OUT: out, Direction.IN: into, Direction.BOTH: both}
     for direction in directions(edge):
-        count = len(seconds) if direction is Direction.IN else len(firsts)
+        side = versions.targets if direction is Direction.IN else versions.sources
         neighbours = found.by_edge(direction)
         assert _triples(neighbours) == sorted(looped[direction])
-        assert neighbours.node_count == count
+        assert neighbours.node_count == side.rows.extent
+        assert neighbours.entry_count == len(looped[direction])
         ends_of = [(s, t) for s, t, _ in looped[direction]]
-        assert neighbours.is_simple == (len(set(ends_of)) == len(ends_of))
+        is_simple = len(set(ends_of)) == len(ends_of)
+        assert is_simple or not neighbours.is_simple
+        assert neighbours.is_simple or not is_simple or neighbours.changed is not None
         distinct = found.distinct(direction)
         assert [(s, t) for s, t, _ in _triples(distinct)] == sorted(set(ends_of))
         assert {*_triples(distinct)} <= {*looped[direction]}
 
 
+def _numbered(table: Table, version: TableVersion) -> dict[str, int]:
+    """The numbers of the rows of a table, by id: in scan order they ascend."""
+    ids = table.read(["id"])["id"].to_pylist()
+    return dict(zip(ids, version.rows.live_numbers().tolist(), strict=True))
+
+
 def _triples(neighbours: Neighbours) -> list[tuple[int, int, int]]:
+    neighbours = neighbours.packed()
     entries = zip(neighbours.targets.tolist(), neighbours.edges.tolist(), strict=True)
     sources = [n for n, degree in enumerate(neighbours.degrees().tolist()) for _ in range(degree)]
     return [(source, *entry) for source, entry in zip(sources, entries, strict=True)]

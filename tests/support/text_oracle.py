@@ -109,6 +109,15 @@ def bm25(texts: Sequence[str | None], query: str) -> dict[int, float]:
     return scores
 
 
+def statistics(texts: Sequence[str | None], query: str) -> tuple[int, int, dict[str, int]]:
+    """Texts, their indexed words, and for words of the query that are there the texts with it."""
+    documents = [indexed(analyse(text)) for text in texts if text is not None]
+    wanted = set(indexed(analyse(query)))
+    frequencies = {word: sum(word in words for words in documents) for word in wanted}
+    found = {word: count for word, count in frequencies.items() if count}
+    return len(documents), sum(map(len, documents)), found
+
+
 def indexed(words: Words) -> list[str]:
     """What searches see of a text."""
     return [word.stem for word in words if word.is_indexed]

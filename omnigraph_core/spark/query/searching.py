@@ -19,7 +19,7 @@ from omnigraph_core.plan.values import is_given
 from omnigraph_core.query.typed import Bm25, Nearest, TextMatch
 from omnigraph_core.topology.memory import ByteCache
 from omnigraph_core.topology.word_index import empty_index, extended
-from omnigraph_core.topology.word_search import Postings, TextStatistics
+from omnigraph_core.topology.word_search import WordPart, words_alone
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from omnigraph_core.plan.values import Values
     from omnigraph_core.query.typed import TypedExpr
     from omnigraph_core.spark.query.cells import Search
-    from omnigraph_core.topology.word_index import WordIndex
+    from omnigraph_core.topology.word_search import Postings, TextStatistics
     from omnigraph_core.values import Value
 
 _CACHE_BYTES: Final = 64 << 20
@@ -55,7 +55,7 @@ class SearchedRows:
     def __init__(self, rows: pa.RecordBatch, sought: Sought) -> None:
         self._rows = rows
         self._sought = sought
-        self._words: dict[str, WordIndex] = {}
+        self._words: dict[str, WordPart] = {}
         self._cache = ByteCache(_CACHE_BYTES)
 
     def column(self, search: Search) -> pa.Array:
@@ -80,7 +80,7 @@ class SearchedRows:
             return pa.nulls(self._rows.num_rows, pa.bool_())
         words = self._postings(search.field.property)
         found = words.matching(search.function, query, edits)
-        return pa.array(found, mask=words.index.lengths < 0)
+        return pa.array(found, mask=words.parts[0].index.lengths < 0)
 
     def _scores(self, search: Bm25) -> pa.Array:
         query = self._sought.of(search.query)
@@ -100,8 +100,9 @@ class SearchedRows:
         return pa.array(found, mask=np.isnan(found))
 
     def _postings(self, name: str, whole: TextStatistics | None = None) -> Postings:
-        index = self._words.get(name)
-        if index is None:
-            index = self._words[name] = extended(empty_index(), [self._rows.column(name)], pause)
+        part = self._words.get(name)
+        if part is None:
+            index = extended(empty_index(), [self._rows.column(name)], pause)
+            part = self._words[name] = WordPart(index)
         key = (name, None if whole is None else id(whole))
-        return Postings(index, (), self._cache, key, whole=whole)
+        return words_alone(part, self._cache, key, whole)

@@ -20,7 +20,7 @@ from omnigraph_core.storage.row_space import fragment_states, iter_addresses, re
 from omnigraph_core.storage.session import open_store
 from omnigraph_core.storage.staged import stage_append
 from omnigraph_core.storage.translate import storage_error
-from omnigraph_core.topology import dense
+from omnigraph_core.topology import stored_values
 from omnigraph_core.topology.dense import DenseTable
 from omnigraph_core.topology.memory import ByteCache
 from omnigraph_core.topology.widths import row_bytes
@@ -58,7 +58,7 @@ def articles(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture
 def small_portions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(row_space, "_BATCH_BYTES", MEBIBYTE)
-    monkeypatch.setattr(dense, "_TAKEN_BYTES", MEBIBYTE)
+    monkeypatch.setattr(stored_values, "_TAKEN_BYTES", MEBIBYTE)
     monkeypatch.setattr(project, "_PORTION_BYTES", MEBIBYTE)
     monkeypatch.setattr(project, "_NEGLIGIBLE", 1_000)
 
@@ -131,7 +131,7 @@ def test_values_that_no_array_can_hold_are_refused(
     numbers = np.array([1_619, -1, 1, 1_500] * 10, np.int32)
     expected = [None if n < 0 else text(n) for n in numbers.tolist()]
     assert subject.values("text", numbers).to_pylist() == expected
-    monkeypatch.setattr(dense, "_MOST_BYTES", 3 * MEBIBYTE)
+    monkeypatch.setattr(stored_values, "_MOST_BYTES", 3 * MEBIBYTE)
     with pytest.raises(BudgetExceeded, match="values of text"):
         subject.values("text", numbers)
 

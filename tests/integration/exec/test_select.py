@@ -247,4 +247,4 @@ def test_a_text_asked_for_again_and_again(tmp_path: Path) -> None:
                 [IsIn(name, Constant((), several))],
             ):
                 assert found(runs, conditions) == expected(conditions, rows)
-    assert runs.cache.peek(("text places", runs.dense.identity, "name")) is not None
+    assert runs.dense.is_mapped("name")

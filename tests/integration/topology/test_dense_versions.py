@@ -8,7 +8,6 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -50,22 +49,30 @@ def table(tmp_path: Path) -> Table:
 def loaded(table: Table, cache: ByteCache) -> DenseTable:
     dense = DenseTable(table, cache)
     dense.preload(NAMES)
-    dense.matrix("shape")
     return dense
+
+
+def listed(dense: DenseTable, name: str) -> list[object]:
+    """A column in scan order: numbers without a row are left out."""
+    return dense.column(name).take(pa.array(dense.live_numbers())).to_pylist()
 
 
 def check(table: Table, dense: DenseTable) -> None:
     """Everything by number is as a plain read has it."""
     expected = table.read(NAMES)
+    numbers = dense.live_numbers()
+    assert len(numbers) == dense.count == expected.num_rows
     for name in NAMES:
-        assert dense.column(name).to_pylist() == expected.column(name).to_pylist()
-    scaled, mask = dense.matrix("shape")
-    fresh, fresh_mask = DenseTable(table, ByteCache(ROOM)).matrix("shape")
-    assert scaled.tolist() == fresh.tolist()
-    assert mask.tolist() == fresh_mask.tolist()
+        assert listed(dense, name) == expected.column(name).to_pylist()
+        assert dense.values(name, numbers).to_pylist() == expected.column(name).to_pylist()
+        assert len(dense.column(name)) == dense.extent
     ids = expected.column("id").to_pylist()
-    assert [dense.number_of(id) for id in ids] == list(range(len(ids)))
-    assert dense.numbers_at(dense.addresses_of(np.arange(len(ids)))).tolist() == [*range(len(ids))]
+    assert [dense.number_of(id) for id in ids] == numbers.tolist()
+    assert dense.numbers_of(pa.array(ids, pa.utf8())).tolist() == numbers.tolist()
+    assert dense.numbers_at(dense.addresses_of(numbers)).tolist() == numbers.tolist()
+    codes, names = dense.codes("name")
+    told = [None if code < 0 else names[code].as_py() for code in codes[numbers].tolist()]
+    assert told == expected.column("name").to_pylist()
 
 
 def remove_data(root: Path, table: Table) -> Table:
@@ -90,7 +97,6 @@ def test_after_appends_only_new_fragments_are_read(tmp_path: Path, table: Table)
     dense = DenseTable(unseen(tmp_path, grown), cache)
     assert is_extension(fragment_states(table), dense.fragments)
     assert {name: dense.column(name).to_pylist() for name in NAMES} == expected
-    assert dense.matrix("shape")[1].all()
     assert (dense.number_of("7"), dense.number_of("y")) == (7, 51)
 
 
@@ -103,9 +109,9 @@ def test_after_deletions_no_column_is_read(tmp_path: Path, table: Table) -> None
     remove_data(tmp_path, table)
     loaded(unseen(tmp_path, once), cache)
     dense = loaded(unseen(tmp_path, twice), cache)
-    assert {name: dense.column(name).to_pylist() for name in NAMES} == expected
-    assert len(dense.matrix("shape")[0]) == 34
-    assert [dense.number_of(id) for id in ("0", "1", "38")] == [-1, 0, 33]
+    assert {name: listed(dense, name) for name in NAMES} == expected
+    assert [dense.number_of(id) for id in ("0", "1", "38")] == [-1, 1, 38], "rows keep numbers"
+    assert dense.rows.gaps.tolist() == [0, 3, 4, 24, 30, 39]
 
 
 def test_a_version_between_is_not_needed(tmp_path: Path, table: Table) -> None:
@@ -115,7 +121,7 @@ def test_a_version_between_is_not_needed(tmp_path: Path, table: Table) -> None:
     twice = present(stage_delete_keys(once, pa.array(["5"])))
     remove_data(tmp_path, table)
     dense = loaded(unseen(tmp_path, twice), cache)
-    assert dense.column("id").to_pylist() == [str(n) for n in range(40) if n not in (3, 4, 5)]
+    assert listed(dense, "id") == [str(n) for n in range(40) if n not in (3, 4, 5)]
 
 
 def test_an_older_version_is_read_again_where_it_has_more(table: Table) -> None:
@@ -158,9 +164,9 @@ def test_compaction_changes_numbers_and_nothing_else(table: Table) -> None:
     compacted = present(compact(fewer, target_rows=100))
     after = loaded(compacted, cache)
     check(compacted, after)
-    ids = before.column("id")
-    moved = after.numbers_of(ids)
-    assert after.values("stock", moved).equals(before.column("stock"))
+    numbers = before.live_numbers()
+    moved = after.numbers_of(before.values("id", numbers))
+    assert after.values("stock", moved).equals(before.values("stock", numbers))
 
 
 def test_overwritten_rows_are_gone(table: Table) -> None:
@@ -175,7 +181,8 @@ def test_many_scattered_deletions(tmp_path: Path) -> None:
     table = present(stage_append(new_table(tmp_path), rows(parts(range(3_000)))))
     loaded(table, cache)
     odd = pa.array([str(n) for n in range(1, 3_000, 2)])
-    check(half := present(stage_delete_keys(table, odd)), loaded(half, cache))
+    check(half := present(stage_delete_keys(table, odd)), dense := loaded(half, cache))
+    assert dense.extent == dense.count, "too many gaps: the rows are numbered anew"
 
 
 def test_a_renamed_column_is_not_read_again(tmp_path: Path, table: Table) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import astuple
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -90,14 +91,18 @@ def check_answers(found: Postings, table: Table, column: str = "body") -> None:
 
 
 def check_answers_to(found: Postings, bodies: list[str | None]) -> None:
+    numbers = found.rows.live_numbers().tolist()
     for query in ("bolts of steel", "state of the art", "naive", "kolm", "y" * 39, "note7", "the"):
         for function in TextFunction:
             told = [text_oracle.is_match(function, body, query, 1) for body in bodies]
-            assert found.matching(function, query, 1).tolist() == told
+            mask = found.matching(function, query, 1)
+            assert mask[numbers].tolist() == told
+            assert not mask[found.rows.gaps].any()
         expected = text_oracle.bm25(bodies, query)
         hits, scores = found.bm25(query)
-        assert hits.tolist() == sorted(expected)
+        assert hits.tolist() == [numbers[row] for row in sorted(expected)]
         assert scores == pytest.approx([expected[row] for row in sorted(expected)], rel=1e-12)
+        assert astuple(found.statistics(query)) == text_oracle.statistics(bodies, query)
 
 
 def remove_data(table: Table) -> list[Path]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import astuple
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,8 +14,9 @@ from omnigraph_core.errors import ParameterError
 from omnigraph_core.query.typed import TextFunction
 from omnigraph_core.topology.memory import ByteCache
 from omnigraph_core.topology.word_index import WordIndex, empty_index, extended, selected_rows
-from omnigraph_core.topology.word_search import Postings
+from omnigraph_core.topology.word_search import Postings, WordPart
 from tests.support import text_oracle
+from tests.support.numbered import all_rows, rows_but
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,7 +49,7 @@ def index_of(texts: Sequence[str | None]) -> WordIndex:
 
 
 def postings(index: WordIndex) -> Postings:
-    return Postings(index, (), ByteCache(1 << 24), "sample")
+    return Postings((WordPart(index),), all_rows(index.count), ByteCache(1 << 24), "sample")
 
 
 def found(words: Postings, function: str, query: str, edits: int = 2) -> list[int]:
@@ -188,6 +190,36 @@ def test_an_index_that_grew_and_lost_rows_answers_like_a_new_one(seed: int) -> N
         index = extended(index, batches, nothing)
         texts = [*texts, *added]
         check_answers(index, texts, chance)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_words_in_parts_answer_like_those_of_one_index(seed: int) -> None:
+    """Rows that came later are in a second part; some rows of both are gone, some never were."""
+    chance = random.Random(seed)
+    texts = some_texts(chance, 60)
+    later = sorted(chance.sample(range(30, 60), 20))
+    unseen = [number for number in range(30, 60) if number not in later]
+    gaps = sorted({*unseen, *chance.sample(range(60), chance.randint(0, 15))})
+    if seed % 2:
+        first = WordPart(index_of(texts[:30]))
+    else:
+        first = WordPart(index_of(texts[:30:2]), np.arange(0, 30, 2, dtype=np.int32))
+        gaps = sorted({*gaps, *range(1, 30, 2)})
+    second = WordPart(index_of([texts[number] for number in later]), np.array(later, np.int32))
+    words = Postings((first, second), rows_but(60, gaps), ByteCache(1 << 24), "sample")
+    live = [number for number in range(60) if number not in gaps]
+    left = [texts[number] for number in live]
+    for _ in range(6):
+        query = " ".join(chance.choices(WORDS, k=2))
+        for function in ("search", "match_text", "fuzzy"):
+            told = [text_oracle.is_match(function, text, query, 1) for text in left]
+            expected = [number for number, hit in zip(live, told, strict=True) if hit]
+            assert found(words, function, query, 1) == expected
+        scores = text_oracle.bm25(left, query)
+        rows, values = words.bm25(query)
+        assert rows.tolist() == [live[place] for place in sorted(scores)]
+        assert values == pytest.approx([scores[place] for place in sorted(scores)], rel=1e-12)
+        assert astuple(words.statistics(query)) == text_oracle.statistics(left, query)
 
 
 def test_an_index_survives_being_taken_apart() -> None:
