@@ -144,7 +144,9 @@ def _state(fragment: LanceFragment) -> FragmentState:
     about = fragment.metadata
     deletion = about.deletion_file
     name = None if deletion is None else f"{deletion.read_version}-{deletion.id}"
-    return FragmentState(about.id, tuple([file.path for file in about.files]), name, about.num_rows)
+    # Not `path`, which makes a class of its own each time: that takes longer than all else here.
+    files = tuple([file._path for file in about.files])
+    return FragmentState(about.id, files, name, about.num_rows)
 
 
 def _fragments(table: Table, fragment_ids: Sequence[int]) -> list[LanceFragment]:
