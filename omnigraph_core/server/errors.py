@@ -19,6 +19,7 @@ from omnigraph_core.errors import (
     ChangeFeedGap,
     EmbeddingError,
     ErrorKind,
+    JobFailed,
     OmnigraphError,
     PreconditionFailed,
     QueryCancelled,
@@ -140,10 +141,20 @@ def request_id_of(scope: Scope) -> str | None:
     return found if isinstance(found, str) else None
 
 
+def told_document(error: OmnigraphError) -> dict[str, Any]:
+    """An error as clients are told it; the trace of a task is for the log."""
+    document: dict[str, Any] = error_document(error)
+    if isinstance(error, JobFailed) and error.trace:
+        _LOG.error("%s\n%s", error.message, error.trace)
+        document["details"] = {**document["details"]}
+        del document["details"]["trace"]
+    return document
+
+
 def error_answer(scope: Scope, error: OmnigraphError, *, status: int | None = None) -> Response:
     """An error of the engine as an answer."""
     chosen = status or status_of(error)
-    document = {**_hidden(scope, error_document(error)), "request_id": request_id_of(scope)}
+    document = {**_hidden(scope, told_document(error)), "request_id": request_id_of(scope)}
     if chosen == 400:  # a query that is not in the text of the request itself
         document["code"] = str(ErrorKind.BAD_REQUEST)
     if chosen == 412 and isinstance(error, PreconditionFailed):

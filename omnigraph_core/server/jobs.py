@@ -20,13 +20,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from omnigraph_core.clock import now_us
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.errors import ConflictError, OmnigraphError, StorageError
-from omnigraph_core.errors.wire import error_document
 from omnigraph_core.history.runs import JOB_PREFIX, RunStatus
 from omnigraph_core.ids import new_ulid
 from omnigraph_core.manifest.image import MAIN
 from omnigraph_core.server.access import if_commit
 from omnigraph_core.server.answers import answer
-from omnigraph_core.server.errors import failure, request_id_of
+from omnigraph_core.server.errors import failure, request_id_of, told_document
 from omnigraph_core.server.idempotency import key_of
 from omnigraph_core.server.job_records import JobRecord, JobStatus, JobStore, job_of_run
 from omnigraph_core.server.job_work import Crew, RunningJob
@@ -76,7 +75,7 @@ class Order:
     """Bytes of what was sent."""
     target: str | None = None
     """The branch the run is registered for, if it is not that one."""
-    describe: Callable[[OmnigraphError], dict[str, Any]] = error_document
+    describe: Callable[[OmnigraphError], dict[str, Any]] = told_document
     make_ready: Callable[[], object] | None = None
     """What is done before there is a job: raises if there can be none."""
 

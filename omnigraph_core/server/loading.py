@@ -16,12 +16,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from omnigraph_core.errors import AlreadyExists, BranchNotFound, ConfigError, DataError
-from omnigraph_core.errors.wire import error_document
 from omnigraph_core.manifest.image import MAIN
 from omnigraph_core.policy.model import Action
 from omnigraph_core.server import jobs
 from omnigraph_core.server.answers import answer
-from omnigraph_core.server.errors import request_id_of, status_of
+from omnigraph_core.server.errors import request_id_of, status_of, told_document
 from omnigraph_core.server.hiding import renamed
 from omnigraph_core.server.idempotency import once, own_key
 from omnigraph_core.server.spool import digest_of, spool_of
@@ -231,7 +230,7 @@ class _Load:
 
     def told(self, problem: OmnigraphError) -> dict[str, Any]:
         """An error with the records that were rejected, and files called as the client does."""
-        document: dict[str, Any] = error_document(problem)
+        document = told_document(problem)
         rejected = self._rejected()
         if rejected and isinstance(problem, DataError):
             document["details"] = {**document.get("details", {}), **rejected}
