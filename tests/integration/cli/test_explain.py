@@ -43,6 +43,14 @@ def test_a_plan_for_machines(call: Call, stock: Omnigraph) -> None:
     assert json.loads(output) == stock.explain("main", HELD).to_json()
 
 
+def test_a_schema_alone(call: Call, stock: Omnigraph) -> None:
+    given = ("query", "explain", "--schema", "stock.pg", "--query", "held.gq")
+    text = call(*given)[1]
+    assert text.startswith("query held($code: String)\n  scan $b: Bin where $b.code = $code\n")
+    document = {"query": "held", "text": text.rstrip("\n")}
+    assert json.loads(call(*given, "--json")[1]) == document
+
+
 def test_a_profile_has_what_each_step_did(call: Call, stock: Omnigraph) -> None:
     arguments = ("query", "explain", "--uri", "stock", "--query", "held.gq", "--profile", *CODE)
     code, output, errors = call(*arguments)
@@ -79,7 +87,6 @@ def test_a_snapshot_may_be_named(call: Call, stock: Omnigraph) -> None:
         (["--query", "held.gq"], 2, "URI must be provided"),
         (["stock", "--query", "held.gq", "--schema", "stock.pg"], 2, "a graph cannot go with"),
         (["--query", "held.gq", "--schema", "stock.pg", "--profile"], 2, "--profile cannot go"),
-        (["--query", "held.gq", "--schema", "stock.pg", "--json"], 2, "--json cannot go"),
         (["--query", "held.gq", "--schema", "stock.pg", *CODE], 2, "--params cannot go"),
         (["stock", "--query", "held.gq", *CODE], 2, "--params goes with --profile only"),
         (["stock", "--query", "held.gq", "--timeout", "1"], 2, "--timeout goes with --profile"),
