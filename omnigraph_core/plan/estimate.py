@@ -136,8 +136,10 @@ class Estimator:
 
     def _read_by(self, step: Step) -> float:
         """The rows of the table that a step goes through; few if it knows which it wants."""
-        if not isinstance(step, ScanStep):
-            return 0.0
+        if not isinstance(step, ScanStep) or (
+            step.making is not Making.ROWS and not step.op.filters
+        ):
+            return 0.0  # or it is known how many there are
         node = self.catalog.nodes[step.op.type_name]
         path = access_path(step.op.filters, node, lambda _: True)
         is_lookup = path.access in (Access.LOOKUP, Access.LIST)

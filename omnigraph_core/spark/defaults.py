@@ -87,8 +87,6 @@ def launch_variables(master: str, conf: Mapping[str, str]) -> dict[str, str | No
     """Variables to start Spark's process with; None for one that would mislead it."""
     variables: dict[str, str | None] = {
         "JAVA_HOME": str(java_home()),
-        # Left by a Connect session of this process: the next one would be such a one as well.
-        "SPARK_CONNECT_MODE_ENABLED": None,
         "SPARK_REMOTE": None,
     }
     python = conf.get("spark.pyspark.python") or settings.text("PYSPARK_PYTHON")

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _HINT: Final = "pip install 'omnigraph[spark]'"
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+_OPENING: Final = threading.Lock()
 _CONNECT_SECONDS: Final = 30.0
 """How long a Connect server may take to accept a connection; Spark would try for many minutes."""
 
@@ -55,17 +56,18 @@ def open_session(
     if master is not None and remote is not None:
         raise ConfigError("a Spark session has a master or a remote server, not both")
     _require("pyspark", "pandas")
-    active = _active()
-    if active is not None:
-        _check_place(active, master, remote)
-        _set(active, conf, "a Spark session is active in this process with other settings")
-        return active
-    if master is None and remote is None:
-        remote = REMOTE.read()
-    given = {**CONF.read(), **conf}
-    if remote is not None:
-        return _connected(remote, given)
-    return _started(master or MASTER.read() or defaults.local_master(), given)
+    with _OPENING:
+        active = _active()
+        if active is not None:
+            _check_place(active, master, remote)
+            _set(active, conf, "a Spark session is active in this process with other settings")
+            return active
+        if master is None and remote is None:
+            remote = REMOTE.read()
+        given = {**CONF.read(), **conf}
+        if remote is not None:
+            return _connected(remote, given)
+        return _started(master or MASTER.read() or defaults.local_master(), given)
 
 
 def is_connect(session: SparkSession) -> bool:
@@ -93,25 +95,25 @@ def _active() -> SparkSession | None:
 
 def _check_place(session: SparkSession, master: str | None, remote: str | None) -> None:
     """Whether the active session is where the caller wants to be."""
-    wanted = master or remote
-    if wanted is None:
-        return
-    if is_connect(session):
-        found = f"sc://{_endpoint(session)}"
-        is_there = remote is not None and _channel(remote).endpoint == _endpoint(session)
-    else:
-        found = session.conf.get("spark.master") or ""
-        is_there = wanted == found
-    if not is_there:
+    wanted = master if remote is None else _shown(remote)
+    found = _place(session)
+    if wanted is not None and wanted != found:
         raise ConfigError(
             f"a Spark session is active in this process on {found}; {wanted} was asked for",
             hint="a process has one Spark session: stop it first, or use it as it is",
         )
 
 
-def _endpoint(session: SparkSession) -> str:
+def _place(session: SparkSession) -> str:
+    if not is_connect(session):
+        return session.conf.get("spark.master") or ""
     builder: Any = session.client._builder
-    return str(getattr(builder, "endpoint", builder.host))
+    return f"sc://{getattr(builder, 'endpoint', builder.host)}"
+
+
+def _shown(remote: str) -> str:
+    """A server without what else its address holds: a token is nobody's business."""
+    return f"sc://{_channel(remote).endpoint}"
 
 
 def _set(session: SparkSession, conf: Mapping[str, str], otherwise: str) -> None:
@@ -137,13 +139,17 @@ def _connected(remote: str, conf: Mapping[str, str]) -> SparkSession:
         grpc.channel_ready_future(channel).result(timeout=_CONNECT_SECONDS)
     except grpc.FutureTimeoutError as problem:
         raise ConfigError(
-            f"no Spark Connect server answers at {remote}",
+            f"no Spark Connect server answers at {_shown(remote)}",
             hint="start one with `sbin/start-connect-server.sh` of Spark, or name another",
         ) from problem
     finally:
         channel.close()
     session = SparkSession.builder.remote(remote).getOrCreate()
-    _set(session, {**defaults.SQL, **conf}, f"{remote} runs with other settings")
+    try:
+        _set(session, {**defaults.SQL, **conf}, f"{_shown(remote)} runs with other settings")
+    except ConfigError:
+        session.stop()  # else the next to ask would adopt it
+        raise
     return session
 
 
@@ -154,8 +160,9 @@ def _channel(remote: str) -> Any:
     try:
         return DefaultChannelBuilder(remote)
     except PySparkValueError as problem:
+        place = remote.partition(";")[0]
         raise ConfigError(
-            f"{remote!r} is no Spark Connect server", hint="as sc://host:15002"
+            f"{place!r} is no Spark Connect server", hint="as sc://host:15002"
         ) from problem
 
 
@@ -170,6 +177,8 @@ def _started(master: str, given: Mapping[str, str]) -> SparkSession:
     conf: dict[str, Any] = {"spark.master": master, **defaults.classic(master), **given}
     # Its command line can be read by all users of the machine: no place for secrets.
     shown = [(name, text) for name, text in conf.items() if not name.startswith(defaults.VARIABLE)]
+    # Left by a Connect session of this process: all sessions after it would count as such.
+    settings.put({"SPARK_CONNECT_MODE_ENABLED": None})
     before = settings.put(defaults.launch_variables(master, conf))
     try:
         with _own_interrupts(), warnings.catch_warnings():
@@ -196,4 +205,5 @@ def _own_interrupts() -> Iterator[None]:
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, handler)
+        if handler is not None:  # else it is none of Python's
+            signal.signal(signal.SIGINT, handler)

@@ -46,7 +46,8 @@ REMOTE: Final[Setting[str | None]] = Setting(
     None,
     _as_given,
     "The Spark Connect server that runs Spark jobs: `sc://host:15002`. Stronger than "
-    "OMNIGRAPH_SPARK_MASTER; needs no Java here.",
+    "OMNIGRAPH_SPARK_MASTER; needs no Java here. `SPARK_REMOTE` is read after it.",
+    aliases=("SPARK_REMOTE",),
 )
 CONF: Final[Setting[Mapping[str, str]]] = Setting(
     "OMNIGRAPH_SPARK_CONF",

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from omnigraph_core.errors import InvariantBroken
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 FORMAT: Final = 1
@@ -65,6 +67,23 @@ class _Header:
     total: int
 
 
+@dataclass(frozen=True, slots=True)
+class PiecedArray:
+    """An array that is nowhere whole: what a header tells of it, and its bytes in order."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    sum: int
+    """As `sum_of` has it."""
+    pieces: Iterable[bytes | memoryview]
+    """Asked for once."""
+
+    @property
+    def nbytes(self) -> int:
+        return int(np.dtype(self.dtype).itemsize * np.prod(self.shape, dtype=np.int64))
+
+
 def pack_arrays(
     arrays: Mapping[str, np.ndarray], about: Mapping[str, object]
 ) -> Iterator[bytes | memoryview]:
@@ -75,23 +94,42 @@ def pack_arrays(
         about: what JSON can say.
     """
     content = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    whole = [
+        PiecedArray(name, array.dtype.str, array.shape, sum_of(array), (_octets(array).data,))
+        for name, array in content.items()
+    ]
+    yield from pack_pieces(whole, about)
+
+
+def pack_pieces(
+    arrays: Sequence[PiecedArray], about: Mapping[str, object]
+) -> Iterator[bytes | memoryview]:
+    """The same for arrays that come in pieces.
+
+    Raises:
+        InvariantBroken: the pieces of an array are not as long as it is.
+    """
     # Places depend on the length of the header, which tells the places: they count from its end.
     places: list[tuple[object, ...]] = []
     begins: list[int] = []
     end = 0
-    for name, array in content.items():
+    for array in arrays:
         begins.append(_aligned(end))
-        places.append((name, array.dtype.str, array.shape, begins[-1], _sum(array)))
+        places.append((array.name, array.dtype, array.shape, begins[-1], array.sum))
         end = begins[-1] + array.nbytes
     header = json.dumps({"arrays": places, "about": about}, separators=(",", ":")).encode()
     start = _aligned(PREFIX.size + len(header))
     total = start + end
     yield PREFIX.pack(_MAGIC, FORMAT, len(header), total, _digest(header, total)) + header
     written = PREFIX.size + len(header) - start
-    for array, begin in zip(content.values(), begins, strict=True):
+    for array, begin in zip(arrays, begins, strict=True):
         yield bytes(begin - written)
-        yield array.reshape(-1).view(np.uint8).data
-        written = begin + array.nbytes
+        written = begin
+        for piece in array.pieces:
+            yield piece
+            written += len(piece)
+        if written != begin + array.nbytes:
+            raise InvariantBroken(f"the pieces of `{array.name}` are as long as it is")
 
 
 def map_arrays(path: Path) -> DerivedArrays | None:
@@ -110,7 +148,7 @@ def parse_arrays(content: bytes | mmap.mmap) -> DerivedArrays | None:
     if header is None or header.total != len(content):
         return None
     arrays = {place.name: _array(content, place) for place in header.places}
-    if any(_sum(arrays[place.name]) != place.sum for place in header.places):
+    if any(sum_of(arrays[place.name]) != place.sum for place in header.places):
         return None
     return DerivedArrays(arrays, header.about, header.total)
 
@@ -169,13 +207,18 @@ def _digest(header: bytes, total: int) -> bytes:
     return hashlib.blake2b(total.to_bytes(8, "little") + header, digest_size=16).digest()
 
 
-def _sum(array: np.ndarray) -> int:
+def sum_of(array: np.ndarray) -> int:
     """Of all words of eight bytes, and of the bytes after them."""
-    octets = array.reshape(-1).view(np.uint8)
+    octets = _octets(array)
     whole = len(octets) // 8 * 8
     words = octets[:whole].view(np.uint64)
     total = int(np.add.reduce(words, dtype=np.uint64)) + int(octets[whole:].sum(dtype=np.uint64))
     return total % 2**64
+
+
+def _octets(array: np.ndarray) -> np.ndarray:
+    octets: np.ndarray = array.reshape(-1).view(np.uint8)
+    return octets
 
 
 def _aligned(position: int) -> int:

@@ -21,6 +21,7 @@ from omnigraph_core.storage.array_file import (
     header_length,
     map_arrays,
     pack_arrays,
+    pack_pieces,
     parse_about,
     parse_arrays,
 )
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from omnigraph_core.storage.array_file import PiecedArray
     from omnigraph_core.storage.dataset import Table
     from omnigraph_core.storage.objects import StoredObject
     from omnigraph_core.storage.session import Store
@@ -96,11 +98,32 @@ class DerivedFiles:
         told = {**about, _PINS: pins(tables)} if tables else about
         try:
             if self._copies is None:
-                self._write(self._local(kind, key), arrays, told)
+                self._write(self._local(kind, key), pack_arrays(arrays, told))
             else:
                 self._upload(self._copies, kind, key, arrays, told)
         except (StorageError, OSError) as problem:
             _log.info("%s is not kept beside the graph: %s", _path(kind, key), problem)
+
+    def keep(
+        self,
+        kind: str,
+        key: str,
+        arrays: Sequence[PiecedArray],
+        about: Mapping[str, object],
+        tables: Sequence[Table],
+    ) -> None:
+        """Keep arrays that come in pieces; who asks for that wants to know if it fails.
+
+        Raises:
+            StorageError: they cannot be written.
+        """
+        path = _path(kind, key)
+        content = pack_pieces(arrays, {**about, _PINS: pins(tables)})
+        with translated("writing", self._store.uri(path)):
+            if self._copies is None:
+                self._write(self._local(kind, key), content)
+            else:
+                obstore.put(self._store.objects, path, content)
 
     def list(self, kind: str, prefix: str) -> tuple[str, ...]:
         """The keys that begin so, the newest first: one listing."""
@@ -133,13 +156,11 @@ class DerivedFiles:
         except StorageError:
             return None
 
-    def _write(
-        self, path: Path, arrays: Mapping[str, np.ndarray], about: Mapping[str, object]
-    ) -> None:
+    def _write(self, path: Path, content: Iterator[bytes | memoryview]) -> None:
         # One level each: a graph that was removed meanwhile does not come back as a directory.
         path.parent.parent.mkdir(exist_ok=True)
         path.parent.mkdir(exist_ok=True)
-        write_whole(path, pack_arrays(arrays, about))
+        write_whole(path, content)
 
     def _upload(
         self,

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from omnigraph_core.errors import InvariantBroken
+from omnigraph_core.errors import ConfigError, InvariantBroken
 from omnigraph_core.interruption import pause
 from omnigraph_core.storage.blob_columns import plain_rows
-from omnigraph_core.storage.translate import translated
+from omnigraph_core.storage.translate import LIBRARY_ERRORS, brief, translated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -72,12 +72,14 @@ def read_fragments(
     columns: Sequence[str],
     fragment_ids: Sequence[int],
     *,
+    where: str | None = None,
     has_addresses: bool = False,
     most_rows: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The live rows of these fragments, one after another in scan order.
 
     Args:
+        where: a filter in Lance's SQL (names in backticks).
         has_addresses: adds the column `lookup.ADDRESS`, last.
         most_rows: stop after so many.
 
@@ -92,6 +94,7 @@ def read_fragments(
     with translated("reading", table.uri):
         scanner = table.dataset.scanner(
             columns=list(columns),
+            filter=where,
             fragments=chosen,
             with_row_address=has_addresses,
             limit=most_rows,
@@ -102,6 +105,21 @@ def read_fragments(
         for batch in scanner.to_batches():
             pause()
             yield plain_rows(batch, blobs)
+
+
+def check_filter(table: Table, where: str) -> None:
+    """Refuse a filter that Lance cannot judge the rows of a table by.
+
+    Raises:
+        ConfigError: what is wrong with it.
+    """
+    try:
+        table.dataset.scanner(columns=[], with_row_address=True, filter=where).explain_plan()
+    except LIBRARY_ERRORS as problem:
+        raise ConfigError(
+            f"{where!r} is no filter of `{table.location}`: {brief(problem)}",
+            hint="write names in backticks and texts in single quotes",
+        ) from problem
 
 
 def live_offsets(table: Table, fragment_id: int) -> np.ndarray:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from omnigraph_core.spark.runner import Runner
 
 CONFLICTS: Final = [{"table_key": "node:Part", "row_id": "p1", "kind": "both_changed"}]
-BEATING_SECONDS: Final = 90
+BEATING_SECONDS: Final = 240
 
 
 def slow_square(number: int) -> int:

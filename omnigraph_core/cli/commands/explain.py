@@ -73,15 +73,15 @@ def explain(
     """
     of_graph = {
         "--branch": branch, "--snapshot": snapshot, "--tag": tag, "--version": version, "--at": at,
-        "--profile": profile or None, "--json": as_json or None,
-        "--engine": None if engine == "local" else engine,
+        "--profile": profile or None, "--engine": None if engine == "local" else engine,
     }  # fmt: skip
     on_run = {
         "--params": params, "--params-file": params_file, "--timeout": timeout, "--memory": memory,
     }  # fmt: skip
     if schema is not None:
         _refuse({"a graph": graph.given or None, **of_graph, **on_run}, "cannot go with --schema")
-        _explain_schema(schema, query_text(graph.config, query, query_string), name)
+        source = query_text(graph.config, query, query_string)
+        _explain_schema(schema, source, name, as_json=as_json)
         return
     if not graph.is_known:
         raise typer.BadParameter(
@@ -118,11 +118,15 @@ def _refuse(options: Mapping[str, object], why: str) -> None:
             raise typer.BadParameter(f"{name} {why}")
 
 
-def _explain_schema(schema: Path, source: QueryText, name: str | None) -> None:
+def _explain_schema(schema: Path, source: QueryText, name: str | None, *, as_json: bool) -> None:
     from omnigraph_core.ir.compile import compile_one  # slow, and for this alone
     from omnigraph_core.ir.explain import explain as explain_ir
     from omnigraph_core.schema.build import compile_schema
 
     catalog = compile_schema(read_text(schema, what="schema file"), str(schema))
     compiled = compile_one(source.text, catalog, name, name=source.name)
-    typer.echo(explain_ir(compiled.ir))
+    text = explain_ir(compiled.ir)
+    if as_json:
+        print_json({"query": compiled.ir.name, "text": text})
+    else:
+        typer.echo(text)

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 FEW_RANKED: Final = 1_000_000
 """Nodes that are ranked by one task."""
+MOST_COUNTED: Final = 2**31 - 1
+"""Rows up to which Spark knows limits."""
 _ID: Final = "#id"
 _PLACE: Final = "#place"
 _PARTITION: Final = "#partition"
@@ -92,7 +94,7 @@ def _ranked(
     is_nearest = isinstance(arm, Nearest)
     keys = [score.asc() if is_nearest else score.desc(), column(_ID).asc()]
     reached = nodes.where(score.isNotNull()).select(column(_ID), score)
-    if is_nearest and window.end is not None:
+    if is_nearest and window.end is not None and window.end <= MOST_COUNTED:
         reached = reached.orderBy(*keys).limit(window.end)
         most = min(most, window.end)
     if most <= FEW_RANKED:

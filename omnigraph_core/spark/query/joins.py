@@ -27,7 +27,8 @@ BROADCAST_BYTES: Final = 32 << 20
 """Of a side that every executor may have a copy of."""
 FEW_ROWS: Final = 200_000
 """Rows of a match whose keys every executor may have a copy of."""
-_MUCH_LARGER: Final = 8
+_HASHED_ROWS: Final = 20_000_000
+"""Rows of which each task may hold its part in memory: more are sorted, which needs none."""
 
 
 class Joins:
@@ -63,9 +64,8 @@ class Joins:
             left, right = frame.rows, narrowed.rows
         condition = _equal(keys, is_null_safe=is_null_safe)
         if how == "inner" and frame.estimate < narrowed.most:
-            return left.hint("shuffle_hash").join(right, condition, how)
-        is_much_larger = narrowed.most > _MUCH_LARGER * max(frame.estimate, FEW_ROWS)
-        return left.join(right.hint("merge" if is_much_larger else "shuffle_hash"), condition, how)
+            return left.hint(_way(frame.estimate)).join(right, condition, how)
+        return left.join(right.hint(_way(narrowed.most)), condition, how)
 
     def narrowed(
         self, frame: Frame, side: Side, keys: Sequence[tuple[str, str]]
@@ -98,6 +98,11 @@ class Joins:
                 return held.hint("broadcast").crossJoin(side.rows)
             return held.hint("shuffle_replicate_nl").crossJoin(side.rows)
         return frame.rows.hint("shuffle_replicate_nl").crossJoin(side.rows)
+
+
+def _way(rows: float) -> str:
+    """How a side of about so many rows is put beside the other when both are shuffled."""
+    return "merge" if _HASHED_ROWS < rows < math.inf else "shuffle_hash"
 
 
 def _equal(keys: Sequence[tuple[str, str]], *, is_null_safe: bool) -> Column:

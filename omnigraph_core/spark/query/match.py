@@ -21,7 +21,7 @@ from omnigraph_core.plan.steps import (
 from omnigraph_core.query.typed import Compare, PropertyValue, TypedOp
 from omnigraph_core.spark.query.carried_rows import Sifting
 from omnigraph_core.spark.query.cells import cell_of
-from omnigraph_core.spark.query.expand import COUNT, lower_expand
+from omnigraph_core.spark.query.expand import lower_expand
 from omnigraph_core.spark.query.frame import UNIT, WEIGHT, Frame, column
 from omnigraph_core.spark.query.needs import following_filters, needs_after, with_edge_filters
 from omnigraph_core.spark.query.nested import lower_anti_join, lower_optional
@@ -151,18 +151,16 @@ def _counted(ctx: Context, step: ScanStep, frame: Frame, after: Cells) -> Frame:
     op = step.op
     bound = _bound(ctx, frame)
     assert bound.rows is not None
-    if not op.filters:
-        count = ctx.tables.node_count(op.type_name)
-        if not count:
-            return ctx.nothing(bound, after)
-        rows = bound.rows.withColumn(COUNT, F.lit(count))
-    else:
+    count = ctx.tables.node_count(op.type_name)
+    if op.filters and count:
         found = ctx.tables.nodes(op.variable, (), op.filters).rows
-        total = found.agg(F.count(F.lit(1)).alias(COUNT)).where(column(COUNT) > 0)
-        rows = bound.rows.crossJoin(total.hint("broadcast"))
+        is_test = step.making is Making.EXISTS
+        count = ctx.actions.act((found.limit(1) if is_test else found).count)
+    if not count:
+        return ctx.nothing(bound, after)
     if step.making is Making.EXISTS:
-        return bound.with_rows(rows, after)
-    return replace(bound, cells=after).weighted(rows, column(COUNT))
+        return bound.with_rows(bound.rows, after)
+    return replace(bound, cells=after).weighted(bound.rows, F.lit(count))
 
 
 def _join_keys(

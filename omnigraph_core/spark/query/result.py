@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from omnigraph_core.errors import ConfigError
 from omnigraph_core.exec.order import sort_keys
 from omnigraph_core.exec.window import fused_ranks, leading_rank
 from omnigraph_core.plan.values import is_given
 from omnigraph_core.query.typed import Rrf
 from omnigraph_core.spark.query.cells import cell_of, cells_in, id_of
 from omnigraph_core.spark.query.frame import column
-from omnigraph_core.spark.query.fuse import fused, score_column, tie_column
+from omnigraph_core.spark.query.fuse import MOST_COUNTED, fused, score_column, tie_column
 from omnigraph_core.spark.query.groups import group_cells, lower_groups
 from omnigraph_core.spark.query.match import lower_match
 from omnigraph_core.spark.query.outputs import LATE_ROWS, Outputs, column_cells, is_late
@@ -48,8 +49,21 @@ def lower_read(ctx: Context, read: ReadPlan, window: Window) -> tuple[DataFrame,
     return _between(rows, window), outputs
 
 
+def check_window(window: Window) -> None:
+    """
+    Raises:
+        ConfigError: so many rows cannot be skipped.
+    """
+    if window.start > MOST_COUNTED:
+        raise ConfigError(
+            f"`offset` is {window.start:,}, and Spark skips {MOST_COUNTED:,} rows at most",
+            hint="continue from the last key of the page before, with a condition",
+        )
+
+
 def _between(rows: DataFrame, window: Window) -> DataFrame:
-    if window.end is not None:
+    """The rows from offset to limit; a limit beyond what Spark can count is left to others."""
+    if window.end is not None and window.end <= MOST_COUNTED:
         rows = rows.limit(window.end)
     return rows.offset(window.start) if window.start else rows
 

@@ -25,7 +25,7 @@ from omnigraph_core.spark.query.collect import collected
 from omnigraph_core.spark.query.context import Context, SnapshotCounts
 from omnigraph_core.spark.query.frame import column
 from omnigraph_core.spark.query.joins import Joins
-from omnigraph_core.spark.query.result import lower_read
+from omnigraph_core.spark.query.result import check_window, lower_read
 from omnigraph_core.spark.query.scan import ROW
 from omnigraph_core.spark.query.searching import Sought
 from omnigraph_core.spark.query.statistics import text_statistics
@@ -63,7 +63,7 @@ def execute(
         ParameterError: every parameter that is missing, undeclared, of the wrong type or too small.
         QueryStopped: it needs too much time, or its result too much memory, or it was cancelled.
         EmbeddingError: a text to look for could not be embedded.
-        ConfigError: there is no Spark, or it does not start.
+        ConfigError: there is no Spark, it does not start, or so many rows cannot be skipped.
         JobFailed: Spark could not carry it out.
     """
     ir = read.plan.ir
@@ -71,6 +71,7 @@ def execute(
     window = window_of(ir, values)
     if window.end == window.start:
         return read.schema.empty_table()
+    check_window(window)
     guard = limits.guard()
     with interrupted_by(guard.check):
         vectors = QueryVectors.of(ir, values, graph.catalog, embedder)
@@ -79,7 +80,8 @@ def execute(
         rows, outputs = lower_read(ctx, read, window)
         names = outputs.names(graph.catalog)
         found = collected(ctx, _selected(rows, names), guard, window)
-        return outputs.table(found, graph)
+        most = None if window.end is None else window.end - window.start
+        return outputs.table(found.slice(0, most), graph)
 
 
 def _context(

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from omnigraph_core.engine.omnigraph import Omnigraph
 
 BY_KEY = 'query by_key() { match { $a: Part { sku: "p1" } } return { $a.size } }'
+COUNTED = "query counted() { match { $a: Part } return { count($a) as n } }"
 FAR = 'query far() { match { $a: Part { sku: "p1" } $a needs $b $b needs $c } return { $c.sku } }'
 
 
@@ -52,6 +53,7 @@ def test_a_large_table_or_many_rows_are_for_spark(
     monkeypatch.setenv("OMNIGRAPH_SPARK_ROWS", "11")
     assert where(graph, query("not")) == "on Spark: scan $a: Part reads ~12 rows, more than 11"
     assert where(graph, BY_KEY).startswith("in this process")
+    assert where(graph, COUNTED).startswith("in this process")
     monkeypatch.setenv("OMNIGRAPH_SPARK_ROWS", "3")
     assert where(graph, FAR) == "on Spark: expand $b -Needs-> $c: Part makes ~4 rows, more than 3"
     monkeypatch.setenv("OMNIGRAPH_SPARK_ROWS", "140")

@@ -128,6 +128,15 @@ def test_parameters_are_checked_before_spark_is_asked(
     assert there.message == here.message
 
 
+def test_limits_beyond_what_spark_counts(spark: SparkSession, graph: Omnigraph) -> None:
+    text = "query q($n: I64, $m: I64) { match { $a: Part } return { $a.sku } limit $n offset $m }"
+    given: dict[str, object] = {"n": 5_000_000_000, "m": 390}
+    assert graph.query("main", text, params=given, engine="spark").num_rows == 10
+    given = {"n": 1, "m": 5_000_000_000}
+    with pytest.raises(ConfigError, match="`offset` is 5,000,000,000"):
+        graph.query("main", text, params=given, engine="spark")
+
+
 def test_an_engine_that_is_none_is_refused(graph: Omnigraph) -> None:
     with pytest.raises(ConfigError, match="`engine` is 'duck'") as failed:
         graph.query("main", query("not"), engine="duck")

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tests.support.spark import DriverThere
+    from tests.support.spark_cluster import ConnectServer
 
 
 def test_an_active_session_is_adopted(spark: SparkSession) -> None:
@@ -114,7 +115,7 @@ def connect_settings(runner: SparkRunner) -> dict[str, Any]:
         "same": open_session() is session and open_session(remote=here) is session,
         "fixed": refusal(conf={"spark.executor.memory": "9g"}),
         "local": refusal(master="local"),
-        "elsewhere": refusal(remote="sc://127.0.0.1:1"),
+        "elsewhere": refusal(remote="sc://127.0.0.1:1/;token=hunter2"),
     }
 
 
@@ -126,7 +127,7 @@ def refusal(**arguments: Any) -> str:
     raise AssertionError("nothing was raised")
 
 
-def test_what_cannot_be_opened(tmp_path: Path) -> None:
+def test_what_cannot_be_opened(tmp_path: Path, connect_server: ConnectServer) -> None:
     java = tmp_path / "jdk" / "bin" / "java"
     java.parent.mkdir(parents=True)
     java.write_text(
@@ -134,11 +135,13 @@ def test_what_cannot_be_opened(tmp_path: Path) -> None:
     )
     java.chmod(0o755)
     env = {"JAVA_HOME": str(tmp_path / "jdk"), "OMNIGRAPH_SPARK_MASTER": "spark://nowhere:7077"}
-    with spawn(f"{__name__}:refusals", env=env) as worker:
+    with spawn(f"{__name__}:refusals", connect_server.url, env=env) as worker:
         found = worker.wait(300).result()
     assert found["both"] == "a Spark session has a master or a remote server, not both"
-    assert found["url"] == "'http://x' is no Spark Connect server\nhint: as sc://host:15002"
+    assert "hunter2" not in str(found)
+    assert found["url"] == "'http://x/' is no Spark Connect server\nhint: as sc://host:15002"
     assert found["nobody"].startswith("no Spark Connect server answers at sc://127.0.0.1:")
+    assert "runs with other settings: spark.executor.memory is None, not" in found["settings"]
     assert found["master"].startswith("'nonsense://x' is no place where Spark runs\nhint: ")
     assert found["java"].startswith("Spark does not start on local[1]: ")
     assert "JAVA_GATEWAY_EXITED" in found["java"]
@@ -148,16 +151,17 @@ def test_what_cannot_be_opened(tmp_path: Path) -> None:
     )
 
 
-def refusals() -> dict[str, str]:
+def refusals(server: str) -> dict[str, str]:
     """In a process without a session."""
     sessions._CONNECT_SECONDS = 1.0  # type: ignore[misc]
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        nobody = refusal(remote=f"sc://127.0.0.1:{probe.getsockname()[1]}")
+        nobody = refusal(remote=f"sc://127.0.0.1:{probe.getsockname()[1]}/;token=hunter2")
     found = {
         "both": refusal(master="local", remote="sc://h"),
-        "url": refusal(remote="http://x"),
+        "url": refusal(remote="http://x/;token=hunter2"),
         "nobody": nobody,
+        "settings": refusal(remote=server, conf={"spark.executor.memory": "9g"}),
         "master": refusal(master="nonsense://x"),
         "java": refusal(master="local[1]"),
         "environment": refusal(),
@@ -183,6 +187,7 @@ def test_a_session_from_nothing_but_packages(tmp_path: Path) -> None:
         "OMNIGRAPH_SPARK_CONF": '{"spark.app.name": "mine", "spark.speculation": true}',
         "AWS_SECRET_ACCESS_KEY": "hunter2",
         "JAVA_HOME": "",
+        "SPARK_CONNECT_MODE_ENABLED": "1",  # as it is after a session of the other kind
     }
     with spawn(f"{__name__}:from_nothing", env=env) as worker:
         outcome = worker.wait(600)
@@ -221,7 +226,7 @@ def from_nothing() -> dict[str, Any]:
 
 def standing() -> tuple[Any, ...]:
     """What starting Spark changes for a while: variables, and who handles interrupts."""
-    names = ("JAVA_HOME", "PYSPARK_PYTHON", "SPARK_LOCAL_IP", "SPARK_CONNECT_MODE_ENABLED")
+    names = ("JAVA_HOME", "PYSPARK_PYTHON", "SPARK_LOCAL_IP")
     return *(os.environ.get(name) for name in names), signal.getsignal(signal.SIGINT)
 
 

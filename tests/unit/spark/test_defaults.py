@@ -71,8 +71,7 @@ def test_which_python_does_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
     assert python("local[2]", **named) == "/named"
 
 
-def test_traces_of_another_session_do_not_mislead() -> None:
+def test_what_spark_is_launched_with() -> None:
     found = defaults.launch_variables("local", {})
-    assert found["SPARK_REMOTE"] is None
-    assert found["SPARK_CONNECT_MODE_ENABLED"] is None
+    assert found["SPARK_REMOTE"] is None, "else it would want to be there"
     assert found["JAVA_HOME"] == "/jdk"
