@@ -1,0 +1,1 @@
+"""Tests of maintenance by executors that need no session."""
