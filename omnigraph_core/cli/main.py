@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import sys
 
+from omnigraph_core.startup import hide_pandas
+
 
 def main() -> None:
     """Run the command line and leave with its exit code."""
     try:
+        hide_pandas()
         from omnigraph_core.cli.app import run_command  # slow: a person may not want to wait for it
 
         run_command()

@@ -1,6 +1,6 @@
 """`python -m omnigraph_core.server`."""
 
-from omnigraph_core.server.main import main
+from omnigraph_core.server.start import main
 
 if __name__ == "__main__":
     main()

@@ -26,6 +26,7 @@ from omnigraph_core.errors import ConfigError
 from omnigraph_core.spark import defaults
 from omnigraph_core.spark.settings import CONF, MASTER, REMOTE
 from omnigraph_core.spark.told import summary
+from omnigraph_core.startup import reveal_pandas
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -55,6 +56,7 @@ def open_session(
     """
     if master is not None and remote is not None:
         raise ConfigError("a Spark session has a master or a remote server, not both")
+    reveal_pandas()
     _require("pyspark", "pandas")
     with _OPENING:
         active = _active()

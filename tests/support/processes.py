@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
+from omnigraph_core.startup import hide_pandas
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from types import TracebackType
@@ -208,4 +210,5 @@ def _end_with_parent() -> None:
 
 
 if __name__ == "__main__":
+    hide_pandas()
     _run(sys.argv[1], sys.argv[2])

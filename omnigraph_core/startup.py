@@ -1,0 +1,48 @@
+"""How a command starts: without pandas, which Arrow looks for as soon as it is used.
+
+Where pandas is installed, for Spark or by chance, loading it takes as long as everything else that
+a command loads. So commands hide it, and who needs it after all reveals it. A library hides nothing
+from the program it is part of.
+"""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.machinery
+import sys
+from typing import TYPE_CHECKING, Final, NoReturn
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+_PANDAS: Final = "pandas"
+
+
+def hide_pandas() -> None:
+    """Let this process load no pandas, unless it has done so already."""
+    if _HIDDEN not in sys.meta_path:
+        sys.meta_path.insert(0, _HIDDEN)
+
+
+def reveal_pandas() -> None:
+    """Let it be loaded again."""
+    if _HIDDEN in sys.meta_path:
+        sys.meta_path.remove(_HIDDEN)
+
+
+class _Hidden(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds pandas and does not load it: those who ask only whether it is there are told so."""
+
+    def find_spec(
+        self, fullname: str, path: object, target: object = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        return importlib.machinery.ModuleSpec(fullname, self) if fullname == _PANDAS else None
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> NoReturn:
+        raise ModuleNotFoundError(f"{spec.name} is hidden from commands", name=spec.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Never comes to this."""
+
+
+_HIDDEN: Final = _Hidden()
