@@ -7,7 +7,6 @@ from the program it is part of.
 
 from __future__ import annotations
 
-import importlib.abc
 import importlib.machinery
 import sys
 from typing import TYPE_CHECKING, Final, NoReturn
@@ -30,13 +29,18 @@ def reveal_pandas() -> None:
         sys.meta_path.remove(_HIDDEN)
 
 
-class _Hidden(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds pandas and does not load it: those who ask only whether it is there are told so."""
+class _Hidden:
+    """Finds pandas and does not load it: those who ask only whether it is there are told so.
+
+    A finder and loader by its methods; the classes for that take longer to load than all of this.
+    """
 
     def find_spec(
         self, fullname: str, path: object, target: object = None
     ) -> importlib.machinery.ModuleSpec | None:
-        return importlib.machinery.ModuleSpec(fullname, self) if fullname == _PANDAS else None
+        if fullname != _PANDAS:
+            return None
+        return importlib.machinery.ModuleSpec(fullname, self)  # type: ignore[arg-type]
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> NoReturn:
         raise ModuleNotFoundError(f"{spec.name} is hidden from commands", name=spec.name)
