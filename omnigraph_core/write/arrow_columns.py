@@ -45,18 +45,25 @@ class Converted:
     problems: dict[int, str] = field(default_factory=dict)
 
 
-def can_hold(kind: pa.DataType, type: PropType) -> bool:
-    """Whether values of an Arrow type can be values of a declared type at all."""
+def can_hold(kind: pa.DataType, type: PropType, *, has_decimals: bool = False) -> bool:
+    """Whether values of an Arrow type can be values of a declared type at all.
+
+    Args:
+        has_decimals: decimals are taken as numbers; else they are refused, since a declared type
+            can keep few of them exactly.
+    """
     if kinds.is_null(kind):
         return True
     if kinds.is_dictionary(kind):
-        return can_hold(kind.value_type, type)
+        return can_hold(kind.value_type, type, has_decimals=has_decimals)
     if type.is_vector or type.is_list:
-        return _is_list(kind) and can_hold(kind.value_type, _member(type))
+        member = _member(type)
+        return _is_list(kind) and can_hold(kind.value_type, member, has_decimals=has_decimals)
     if type.scalar in (Scalar.DATE, Scalar.DATETIME):
         return kinds.is_date(kind) or kinds.is_timestamp(kind) or _is_text(kind) or _is_int(kind)
     if type.scalar.is_numeric:
-        return _is_int(kind) or kinds.is_floating(kind)
+        is_decimal = has_decimals and kinds.is_decimal(kind)
+        return _is_int(kind) or kinds.is_floating(kind) or is_decimal
     if type.is_blob:
         return _is_text(kind) or _is_bytes(kind)
     return kinds.is_boolean(kind) if type.scalar is Scalar.BOOL else _is_text(kind)
@@ -165,6 +172,8 @@ def _plain(values: pa.Array, type: PropType, *, text: pa.DataType = _TEXT) -> pa
         return values.cast(pa.large_binary())
     if kinds.is_date(kind) or kinds.is_timestamp(kind):
         return _plain_times(values, type)
+    if kinds.is_decimal(kind) and type.scalar.is_float:
+        return values.cast(_TEXT).cast(pa.float64())  # the nearest one, which a direct cast misses
     return values.cast(pa.float32()) if kinds.is_float16(kind) else values
 
 

@@ -83,6 +83,8 @@ class Source:
     """Where a stream stood when it was given."""
     digest: bytes | None = None
     """What tells the content from others, if that is known better than its bytes tell it."""
+    has_decimals: bool = False
+    """Columns of decimals are numbers like others: whoever gives them has no better type."""
 
     @property
     def size(self) -> int:

@@ -84,9 +84,12 @@ class TableReader:
             hint = suggestion(name, tuple(self._targets))
             what = f"unknown column `{name}` of {type_name}{hint}"
             self._wrong_column(Rule.UNKNOWN_FIELD, what, name)
-        elif not self._is_text and not can_hold(column.type, target.type):
+        elif not self._is_text and not self._can_hold(column.type, target.type):
             what = f"{type_name}.{name}: expected {target.type}, found a column of {column.type}"
             self._wrong_column(Rule.VALUE, what, name)
+
+    def _can_hold(self, kind: pa.DataType, type: PropType) -> bool:
+        return can_hold(kind, type, has_decimals=self._intake.source.has_decimals)
 
     def _check_places(self, places: list[str]) -> None:
         for place in sorted({place for place in places if places.count(place) > 1}):

@@ -7,7 +7,8 @@
   (a line `…` stands for any lines, `…` in a line for any part of it); `console continued` goes on
   where the page's block before it has stopped.
 - `python`: run as it is in an empty directory, doctests where it has prompts; `python continued`
-  goes on where the page's block before it has stopped.
+  goes on where the page's block before it has stopped; `python alone` and what continues it has a
+  process of its own, as a page that opens a Spark session needs.
 - `sh`: only `make` targets and what a reader types before the project is there.
 - `text`, `ebnf`, `json`, `mermaid`: shown, not run; `json` must parse.
 """
@@ -120,7 +121,28 @@ def chains(language: str) -> list[list[Snippet]]:
 
 @pytest.mark.parametrize("program", chains("python"), ids=lambda program: str(program[0]))
 def test_python(program: list[Snippet], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+    if program[0].arguments == ("alone",):
+        run_alone(program, tmp_path)
+    else:
+        monkeypatch.chdir(tmp_path)
+        run_python(program)
+
+
+def run_alone(program: list[Snippet], folder: Path) -> None:
+    code = "import sys; from tests.docs.test_snippets import chains, run_python; "
+    code += "run_python(next(p for p in chains('python') if str(p[0]) == sys.argv[1]))"
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(program[0])],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def run_python(program: list[Snippet]) -> None:
     names: dict[str, Any] = {}
     for snippet in program:
         test = doctest.DocTestParser().get_doctest(snippet.text, names, str(snippet), None, 0)

@@ -120,6 +120,8 @@ def test_arrow_times(values: pa.Array, milliseconds: list[int | None]) -> None:
 )
 def test_columns_that_cannot_hold_a_type(kind: pa.DataType, type: PropType) -> None:
     assert not can_hold(kind, type)
+    is_number = pa.types.is_decimal(kind) and type.scalar.is_numeric
+    assert can_hold(kind, type, has_decimals=True) == is_number
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,102 @@
+"""Writing a data frame into a graph: tasks leave parts beside it, the driver loads them.
+
+Every attempt of a task writes parts under names of its own, and only those that Spark reports are
+loaded: a task that is tried again changes nothing. Until the one commit of the load nobody sees a
+row. Whatever becomes of the job, its parts go; what a killed one leaves, cleanup removes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyarrow import parquet
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+
+from omnigraph_core.errors import StorageError
+from omnigraph_core.spark.source.digest import hash_rows, join_hashes
+from omnigraph_core.spark.source.told import told
+from omnigraph_core.storage.places import shared_store
+from omnigraph_core.storage.scratch import Scratch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from omnigraph_core.spark.source.options import WriteOptions
+
+PART_BYTES: Final = 64 << 20
+"""Of rows in memory, before they are packed: what a task holds at a time."""
+
+
+@dataclass(frozen=True)
+class Written(WriterCommitMessage):
+    """What one task has left: names of its parts in order, and the sum of its rows' hashes."""
+
+    parts: tuple[str, ...]
+    row_hash: int
+
+
+class OmnigraphWriter(DataSourceArrowWriter):
+    """Writes rows of one type with one commit. Travels to executors as it is."""
+
+    def __init__(self, options: WriteOptions, job: str) -> None:
+        self._options = options
+        self._job = job
+
+    @told
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        has_key = self._options.idempotency_key is not None
+        parts: list[str] = []
+        hashes: list[int] = []
+        for rows in _gathered(iterator):
+            parts.append(self._scratch.put("rows", _packed(rows)))
+            if has_key:
+                hashes += [hash_rows(batch) for batch in rows.to_batches()]
+        return Written(tuple(parts), join_hashes(hashes))
+
+    @told
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        # Here, because it brings the engine, which the tasks that write have no use for.
+        from omnigraph_core.spark.source.landing import Part, land
+
+        written = [message for message in messages if isinstance(message, Written)]
+        parts = [
+            Part("/".join(self._scratch.address(name)), partition, place)
+            for partition, message in enumerate(written)
+            for place, name in enumerate(message.parts, 1)
+        ]
+        land(self._options, parts, join_hashes(item.row_hash for item in written))
+        with contextlib.suppress(StorageError):  # the rows have landed; cleanup takes the parts
+            self._scratch.clear()
+
+    @told
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Remove every part, also those of attempts that failed."""
+        self._scratch.clear()
+
+    @property
+    def _scratch(self) -> Scratch:
+        return Scratch(shared_store(self._options.graph.address), self._job)
+
+
+def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Batches together, as many as make a part."""
+    held: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        if batch.num_rows:
+            held.append(batch)
+            size += batch.nbytes
+        if size >= PART_BYTES:
+            yield pa.Table.from_batches(held)
+            held, size = [], 0
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def _packed(rows: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    parquet.write_table(rows, sink, compression="zstd")
+    return bytes(sink.getvalue())
