@@ -44,6 +44,16 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     return argname if isinstance(val, bytes) else None
 
 
+_MANY_EXAMPLES = ("tests/property/", "tests/faults/", "tests/behaviour/")
+"""What goes the same ways again and again: watching which lines are run would double its time."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.nodeid.startswith(_MANY_EXAMPLES):
+            item.add_marker(pytest.mark.no_cover)
+
+
 @pytest.fixture(scope="session")
 def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     """One server for the whole run, also when it is spread over several workers."""
