@@ -67,13 +67,14 @@ test-property: $(READY) ## the laws, with ten times the examples
 docs-check: $(READY) ## every snippet of the docs, and the guards
 	$(BIN)/pytest tests/docs tests/guards
 
-bench: $(READY) ## speed as ratios, and counts: compiling, commits, writes, merges, serving, Spark
+bench: $(READY) ## speed as ratios, and counts: compiling, commits, writes, merges, serving, Spark, platform
 	$(BIN)/python -m benchmarks.compile
 	$(BIN)/python -m benchmarks.commit
 	$(BIN)/python -m benchmarks.write
 	$(BIN)/python -m benchmarks.merge
 	$(BIN)/python -m benchmarks.serve
 	$(BIN)/python -m benchmarks.spark
+	$(BIN)/python -m benchmarks.platform
 
 bench-read: $(BENCH_READY) ## reads beside other engines, in an environment that has them
 	$(BENCH)/bin/python -m benchmarks.read

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from omnigraph_core.clock import now_us
 from omnigraph_core.engine import branching
 from omnigraph_core.engine.schema_apply import (
     SchemaRequest,
@@ -11,6 +12,7 @@ from omnigraph_core.engine.schema_apply import (
     rehearse_schema,
     report_plan,
 )
+from omnigraph_core.history.locks import try_read_lock
 from omnigraph_core.history.snapshots import ReadTarget
 from omnigraph_core.manifest.image import MAIN
 from omnigraph_core.manifest.snapshot import Snapshot
@@ -85,3 +87,10 @@ class Evolution:
         actor = self._rights.demand(Action.SCHEMA_APPLY, target_branch=branch, actor=actor)
         request = SchemaRequest(source, branch, allow_data_loss, actor)
         return (rehearse_schema if dry_run else apply_schema)(self._context, request)
+
+
+def schema_changed_by(graph: Evolution, branch: str = MAIN) -> str | None:
+    """Who is changing the schema of a branch right now; None if nobody is."""
+    graph._rights.demand(Action.READ, branch=branch)
+    held = try_read_lock(graph._context.store, branch)
+    return None if held is None or held.expires_at <= now_us() else held.owner

@@ -1,0 +1,1 @@
+"""What a `defs.yaml` can name."""

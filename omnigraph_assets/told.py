@@ -1,0 +1,114 @@
+"""What runs tell of a graph: errors as failures, commits as metadata."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+from urllib.parse import quote
+
+import dagster as dg
+
+from omnigraph_assets.config import GraphConfig
+from omnigraph_assets.loads import Published, PublishedTable
+from omnigraph_core.engine.omnigraph import Omnigraph
+from omnigraph_core.errors import OmnigraphError
+from omnigraph_core.history.snapshots import ReadTarget
+
+RUN_TAG: Final = "omnigraph/load"
+PREVIEW_ROWS: Final = 5
+_SHOWN: Final = 120
+"""Characters of a value in a preview."""
+_LISTED: Final = 20
+"""Violations that the metadata of a check spells out."""
+
+
+@contextmanager
+def failures() -> Iterator[None]:
+    """Errors of the engine become failures; only those that may pass are tried again."""
+    try:
+        yield
+    except OmnigraphError as problem:
+        raise dg.Failure(
+            str(problem),
+            metadata={"code": problem.code, "details": dg.MetadataValue.json(_plain(problem))},
+            allow_retries=problem.retryable,
+        ) from problem
+
+
+def _plain(problem: OmnigraphError) -> Any:
+    return json.loads(json.dumps(problem.details(), default=str))
+
+
+def commit_metadata(config: GraphConfig, published: Published) -> dict[str, Any]:
+    """Which commit made something visible."""
+    told: dict[str, Any] = {
+        "manifest_version": published.manifest_version,
+        "commit_id": published.commit_id,
+    }
+    if published.seconds:
+        told["seconds"] = round(published.seconds, 3)
+    if config.server_url is not None:
+        address = f"{config.server_url.rstrip('/')}/commits/{quote(published.commit_id)}"
+        told["commit"] = dg.MetadataValue.url(address)
+    return told
+
+
+def table_metadata(
+    graph: Omnigraph, config: GraphConfig, published: Published, table: PublishedTable
+) -> dict[str, Any]:
+    """What became of one table."""
+    return {
+        "dagster/row_count": table.rows,
+        "table_version": table.table_version,
+        "fragments": table.fragments,
+        **commit_metadata(config, published),
+        "preview": dg.MetadataValue.md(_preview(graph, published.commit_id, table.table_key)),
+    }
+
+
+def manifest_metadata(config: GraphConfig, published: Published) -> dict[str, Any]:
+    return {
+        **commit_metadata(config, published),
+        "tables_changed": len(published.tables),
+        "rows": sum(table.rows for table in published.tables),
+    }
+
+
+def _preview(graph: Omnigraph, commit_id: str, table_key: str) -> str:
+    """The first rows of a table as records, as far as the first piece of an export has them."""
+    pieces = graph.export_jsonl(ReadTarget(snapshot_id=commit_id), table_keys=[table_key])
+    lines = next(iter(pieces), b"").splitlines()[:PREVIEW_ROWS]
+    shown = [json.dumps(_shortened(json.loads(line)), ensure_ascii=False) for line in lines]
+    return "\n".join(["```json", *shown, "```"]) if shown else "no rows"
+
+
+def _shortened(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _shortened(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return value if len(value) <= 4 else [*value[:3], f"… {len(value)} in all"]
+    if isinstance(value, str) and len(value) > _SHOWN:
+        return f"{value[:_SHOWN]}…"
+    return value
+
+
+def violation_metadata(violations: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The rows that break a rule, as a table."""
+    records = [
+        dg.TableRecord(
+            {
+                "rule": item["rule"],
+                "place": item.get("place") or "",
+                "id": item.get("id") or "",
+                "property": item.get("property") or "",
+                "message": item["message"],
+            }
+        )
+        for item in violations[:_LISTED]
+    ]
+    names = ("rule", "place", "id", "property", "message")
+    schema = dg.TableSchema(columns=[dg.TableColumn(name, "string") for name in names])
+    told: dict[str, Any] = {"violations": len(violations)}
+    if records:
+        told["violating_rows"] = dg.MetadataValue.table(records, schema=schema)
+    return told

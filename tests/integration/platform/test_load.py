@@ -1,0 +1,153 @@
+"""A load is published whole, once, or not at all; what is materialised is what is published."""
+
+from __future__ import annotations
+
+import dagster as dg
+import pytest
+
+from omnigraph_assets.load import publish_guarded
+from omnigraph_core.history.locks import schema_lock
+from omnigraph_core.history.runs import RunStatus
+from tests.support.platform import PEOPLE, WIDER, Platform, told
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::dagster.BetaWarning"),
+    pytest.mark.filterwarnings("ignore::dagster.PreviewWarning"),
+]
+
+
+def failed_checks(result: dg.ExecuteInProcessResult) -> set[str]:
+    return {
+        f"{check.asset_key.to_user_string()}:{check.check_name}"
+        for check in result.get_asset_check_evaluations()
+        if not check.passed
+    }
+
+
+def test_a_load_is_one_publish_and_what_it_changed_is_materialised(platform: Platform) -> None:
+    before = platform.graph.snapshot().manifest_version
+    platform.drop("people.jsonl", *PEOPLE)
+    result = platform.load()
+    assert result.success
+    after = platform.graph.snapshot()
+    assert after.manifest_version == before + 1
+    found = told(result)
+    assert list(found) == ["people/nodes/Person", "people/edges/Knows", "people/manifest"]
+    person = found["people/nodes/Person"]
+    assert person["dagster/row_count"] == 2
+    assert person["commit_id"] == after.commit.graph_commit_id
+    assert "keeps bees" in person["preview"]
+    assert found["people/manifest"]["manifest_version"] == after.manifest_version
+    assert len(result.get_asset_check_evaluations()) == 3  # Person, Knows, records
+    assert failed_checks(result) == set()
+    # The same content again, under another name: nothing waits, nothing is published.
+    platform.drop("again.jsonl", *PEOPLE)
+    repeated = platform.load()
+    assert repeated.success
+    assert told(repeated) == {}
+    assert platform.head() == after.commit.graph_commit_id
+
+
+def test_refused_rows_are_shown_and_nothing_is_published(platform: Platform) -> None:
+    platform.drop("people.jsonl", *PEOPLE)
+    platform.load()
+    before = platform.head()
+    bad = platform.drop("bad.jsonl", {"type": "Person", "data": {"name": "cid", "age": 200}}, "{")
+    lost = platform.drop("lost.jsonl", {"edge": "Knows", "from": "ann", "to": "zed"})
+    result = platform.load()
+    assert not result.success
+    assert platform.head() == before
+    assert told(result) == {}
+    assert failed_checks(result) == {
+        "people/nodes/Person:staged_rows",
+        "people/edges/Knows:staged_rows",
+        "people/manifest:staged_records",
+    }
+    shown = {
+        check.asset_key.path[-1]: check.metadata["violating_rows"].records
+        for check in result.get_asset_check_evaluations()
+        if not check.passed
+    }
+    assert [record.data["rule"] for record in shown["Person"]] == ["range"]
+    assert "200 is not in 0..150" in str(shown["Person"][0].data["message"])
+    assert "bad.jsonl:1" in str(shown["Person"][0].data["place"])
+    assert "zed" in str(shown["Knows"][0].data["message"])
+    # What is bad by itself is put away with the reason; what may only lack others stays.
+    assert not bad.exists()
+    assert lost.exists()
+    reason = platform.directory / "drops" / "_quarantine" / "main" / "bad.jsonl.reason.json"
+    assert "range" in reason.read_text()
+    assert platform.graph.list_runs(status=RunStatus.RUNNING) == ()
+
+
+def test_a_load_that_has_to_wait_is_published_later_and_once(platform: Platform) -> None:
+    before = platform.head()
+    platform.drop("people.jsonl", *PEOPLE)
+    with schema_lock(platform.graph._context.store, "main", actor="somebody"):
+        result = platform.load()
+        assert result.success
+        assert told(result) == {}
+        assert platform.head() == before
+        (run,) = platform.graph.list_runs(status=RunStatus.RUNNING)
+        heard: list[str] = []
+        assert publish_guarded(platform.graph, run.run_id, heard.append) is None
+        assert "somebody is changing the schema" in heard[0]
+    published = publish_guarded(platform.graph, run.run_id, heard.append)
+    assert published is not None
+    assert published.commit_id == platform.head()
+    assert publish_guarded(platform.graph, run.run_id, heard.append) is not None
+    assert platform.head() == published.commit_id
+    assert platform.rows("node:Person") == 2
+
+
+def test_definitions_of_another_schema_refuse_to_run(platform: Platform) -> None:
+    platform.graph.schema_apply(WIDER)
+    platform.drop("people.jsonl", *PEOPLE)
+    result = platform.load()
+    assert not result.success
+    failure = result.failure_data_for_node("people_load.people_plan")
+    assert failure is not None
+    assert failure.error is not None
+    assert "reload the definitions" in failure.error.message
+    assert platform.graph.list_runs() == ()
+    platform.reload()
+    assert platform.load().success
+    assert platform.rows("node:Person") == 2
+
+
+def test_a_schema_that_changes_before_the_publish_rejects_the_load(platform: Platform) -> None:
+    platform.drop("people.jsonl", *PEOPLE)
+    with schema_lock(platform.graph._context.store, "main", actor="somebody"):
+        platform.load()
+    (run,) = platform.graph.list_runs(status=RunStatus.RUNNING)
+    platform.graph.schema_apply(WIDER)
+    before = platform.head()
+    with pytest.raises(dg.Failure, match="planned under the schema"):
+        publish_guarded(platform.graph, run.run_id, print)
+    assert platform.graph.get_run(run.run_id).status is RunStatus.ABORTED
+    assert platform.head() == before
+    platform.reload()
+    assert platform.load().success  # its file may be planned again
+    assert platform.rows("node:Person") == 2
+
+
+def test_nothing_to_load_is_no_failure_and_no_commit(platform: Platform) -> None:
+    before = platform.head()
+    result = platform.load()
+    assert result.success
+    assert told(result) == {}
+    assert platform.head() == before
+
+
+def test_branches_are_loaded_by_themselves(platform: Platform) -> None:
+    platform.graph.branch_create("team/import")
+    platform.instance.add_dynamic_partitions("people_branches", ["team/import"])
+    main = platform.head()
+    platform.drop("people.jsonl", *PEOPLE, branch="team%2Fimport")
+    assert told(platform.load("team/import")).keys() == {
+        "people/nodes/Person", "people/edges/Knows", "people/manifest",
+    }  # fmt: skip
+    assert platform.head() == main
+    assert platform.rows("node:Person", "team/import") == 2
+    platform.instance.add_dynamic_partitions("people_branches", ["nowhere"])
+    assert not platform.load("nowhere").success  # somebody invented a partition
