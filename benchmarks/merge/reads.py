@@ -51,6 +51,8 @@ MOST_GROWTH: Final = 3.0
 REQUESTS_OF_A_CELL: Final = 1.25
 """That a value of `CELLS` may take, beyond what the small graph takes: where rows are far apart, no
 two values come with one request, however a diff goes about it."""
+BYTES_OF_A_CELL: Final = 4 * 1024
+"""The same for bytes: no less than a chunk of a page is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,13 +162,17 @@ def broken_budgets(measured: Measured) -> list[str]:
         if reading.share > MOST_SHARE:
             broken.append(f"{name}: {reading.share:.1%} of the tables, at most {MOST_SHARE:.0%}")
         before = measured[small][name]
-        if reading.data_bytes > MOST_GROWTH * before.data_bytes:
-            growth = reading.data_bytes / max(before.data_bytes, 1)
-            broken.append(f"{name}: {growth:.1f} times the bytes, at most {MOST_GROWTH:.0f}")
+        if reading.data_bytes > _most_bytes(name, before.data_bytes):
+            most = _most_bytes(name, before.data_bytes)
+            broken.append(f"{name}: {reading.data_bytes:,} bytes, at most {most:,.0f}")
         if reading.requests > _most_requests(name, before.requests):
             most = _most_requests(name, before.requests)
             broken.append(f"{name}: {reading.requests:,} requests, at most {most:,.0f}")
     return broken
+
+
+def _most_bytes(name: str, small: int) -> float:
+    return max(MOST_GROWTH * small, BYTES_OF_A_CELL * CELLS.get(name, 0))
 
 
 def _most_requests(name: str, small: int) -> float:
