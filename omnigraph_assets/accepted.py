@@ -33,3 +33,8 @@ def state_of(graph: Omnigraph) -> AcceptedState:
     """The schema that is in force on main."""
     schema = graph.schema_show()
     return AcceptedState(schema.hash, schema.document)
+
+
+def state_key(name: str) -> str:
+    """Where the state of a graph's definitions is kept."""
+    return f"omnigraph[{name}]"

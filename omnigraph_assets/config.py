@@ -31,6 +31,9 @@ class GraphConfig:
     actor: str = ACTOR
     keep_versions: int = 100
     failure_webhook: str | None = None
+    """Told of failed runs."""
+    webserver_url: str | None = None
+    """Where Dagster's own server is, to be asked to load definitions anew."""
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):

@@ -145,5 +145,9 @@ def _seen(branch: str, path: Path) -> DroppedFile | None:
 
 
 def open_drops(address: str) -> DropStore:
-    """The store of a drop directory."""
-    return LocalDrops(address)
+    """The store of a drop directory, on this machine or at `s3://bucket/prefix`."""
+    if not address.startswith("s3://"):
+        return LocalDrops(address)
+    from omnigraph_assets.s3_drops import S3Drops  # it builds on this module
+
+    return S3Drops(address)

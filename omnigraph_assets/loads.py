@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from omnigraph_assets.batching import Refused
 from omnigraph_assets.config import GraphConfig
 from omnigraph_assets.guard import LoadFacts, Ruling, rule
 from omnigraph_core.engine.evolution import schema_changed_by
@@ -203,16 +204,22 @@ def publish_load(graph: Omnigraph, run_id: str) -> Published:
 
 def published_commit(graph: Omnigraph, branch: str, commit_id: str) -> Published:
     """What a commit changed."""
-    commit = graph.get_commit(commit_id)
+    return changes_since(graph, branch, graph.get_commit(commit_id).parent_commit_id, commit_id)
+
+
+def changes_since(
+    graph: Omnigraph, branch: str, before_id: str | None, commit_id: str
+) -> Published:
+    """What changed between two commits; everything, if the first one is not known."""
     after = graph.snapshot_of(ReadTarget(snapshot_id=commit_id))
-    before = _versions_at(graph, commit.parent_commit_id)
+    before = _versions_at(graph, before_id)
     changed = [
         PublishedTable(key, entry.row_count, entry.fragment_count, entry.table_version)
         for key, entry in after.tables.items()
         if before.get(key) != entry.table_version
     ]
     changed.sort(key=lambda table: (not table.table_key.startswith("node:"), table.table_key))
-    return Published(branch, commit_id, commit.manifest_version, 0.0, tuple(changed))
+    return Published(branch, commit_id, after.manifest_version, 0.0, tuple(changed))
 
 
 def _versions_at(graph: Omnigraph, commit_id: str | None) -> dict[str, int]:
@@ -224,3 +231,30 @@ def _versions_at(graph: Omnigraph, commit_id: str | None) -> dict[str, int]:
     except NotFoundError:
         return {}
     return {key: entry.table_version for key, entry in tables.items()}
+
+
+def refused_loads(graph: Omnigraph, branch: str, incarnation: str) -> tuple[Refused, ...]:
+    """The loads of a branch that were refused for their rows."""
+    runs = graph.list_runs(target_branch=branch, status=RunStatus.FAILED)
+    loads = ((load_of(run), run.updated_at) for run in runs)
+    return tuple(
+        Refused(frozenset(load.digests), at)
+        for load, at in loads
+        if load is not None and load.incarnation == incarnation
+    )
+
+
+def staged_runs(graph: Omnigraph) -> tuple[RunRecord, ...]:
+    """Loads whose rows are staged and not published, oldest first."""
+    running = graph.list_runs(status=RunStatus.RUNNING)
+    return tuple(run for run in running if load_of(run) is not None and _is_staged(graph, run))
+
+
+def drop_abandoned(graph: Omnigraph, branch: str, *, before: int) -> None:
+    """Give up loads of a branch that were planned some time ago, and never staged.
+
+    Only for a branch that no run is working on: their files are planned again.
+    """
+    for run in graph.list_runs(target_branch=branch, status=RunStatus.RUNNING):
+        if load_of(run) is not None and run.updated_at < before and not _is_staged(graph, run):
+            reject_load(graph, run.run_id)

@@ -10,7 +10,7 @@ import dagster as dg
 from dagster.components import DefsStateConfig, DefsStateConfigArgs, ResolvedDefsStateConfig
 from pydantic import Field
 
-from omnigraph_assets.accepted import read_state, state_of
+from omnigraph_assets.accepted import read_state, state_key, state_of
 from omnigraph_assets.build import build_defs
 from omnigraph_assets.config import ACTOR, GraphConfig
 from omnigraph_core.errors import GraphNotFound
@@ -31,6 +31,7 @@ class GraphComponent(dg.StateBackedComponent, dg.Model, dg.Resolvable):
     actor: str = ACTOR
     keep_versions: int = 100
     failure_webhook: str | None = None
+    webserver_url: str | None = None
     defs_state: ResolvedDefsStateConfig = DefsStateConfigArgs.versioned_state_storage()
 
     @property
@@ -49,6 +50,7 @@ class GraphComponent(dg.StateBackedComponent, dg.Model, dg.Resolvable):
             actor=self.actor,
             keep_versions=self.keep_versions,
             failure_webhook=self.failure_webhook or None,
+            webserver_url=self.webserver_url or None,
         )
 
     @property
@@ -70,8 +72,3 @@ class GraphComponent(dg.StateBackedComponent, dg.Model, dg.Resolvable):
                 return build_defs(self.graph_config, state_of(graph))
         except GraphNotFound:
             return build_defs(self.graph_config, None)
-
-
-def state_key(name: str) -> str:
-    """Where the state of a graph's definitions is kept."""
-    return f"omnigraph[{name}]"
