@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from omnigraph_core.client.decode.changes import decode_change, decode_changes, decode_page
 from omnigraph_core.client.decode.reading import understood
-from omnigraph_core.client.places import place_of
+from omnigraph_core.client.places import place_of, refuse_engine
 from omnigraph_core.client.requests import NDJSON, ask, get, segment
 from omnigraph_core.client.streams import Lines, iter_documents
 from omnigraph_core.diff.model import EVERYTHING
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from omnigraph_core.diff.model import ChangeFilter, ChangePage, ChangeSet, EntityChange
     from omnigraph_core.history.snapshots import ReadTarget
 
+_AUTO: Final = "auto"
 _MOST_COMMITS: Final = 128
 _MOST_CHANGES: Final = 1_000
 """The bounds of a page that a graph at hand has; a test compares them."""
@@ -62,8 +63,10 @@ class Diffs:
         *,
         has_values: bool = True,
         limit: int | None = None,
+        engine: str = _AUTO,
     ) -> ChangeSet:
         """What has to change for `source` to be as `target` is: branches, commits or tags."""
+        refuse_engine(engine)
         call = _diff(place_of(source), place_of(target), filter, has_values, limit)
         return understood(decode_changes, self._http.fetch(call))
 
@@ -75,8 +78,10 @@ class Diffs:
         *,
         has_values: bool = True,
         limit: int | None = None,
+        engine: str = _AUTO,
     ) -> ChangeSet:
         """What differs between the states of two commits, of any branches."""
+        refuse_engine(engine)
         call = _diff(
             {"snapshot": from_commit_id}, {"snapshot": to_commit_id}, filter, has_values, limit
         )
@@ -89,8 +94,10 @@ class Diffs:
         *,
         has_values: bool = True,
         limit: int | None = None,
+        engine: str = _AUTO,
     ) -> ChangeSet:
         """What a commit changed on its branch: against its first parent."""
+        refuse_engine(engine)
         call = _changes_of(commit_id, filter, has_values, limit)
         return understood(decode_changes, self._http.fetch(call))
 
@@ -101,8 +108,10 @@ class Diffs:
         filter: ChangeFilter | None = None,
         *,
         has_values: bool = True,
+        engine: str = _AUTO,
     ) -> Iterator[EntityChange]:
         """The changes of `diff_between` one by one, read as they are asked for."""
+        refuse_engine(engine)
         call = _diff(place_of(source), place_of(target), filter, has_values, None)
         return iter_changes(self._http, call)
 
@@ -111,9 +120,13 @@ class Diffs:
         source: str | ReadTarget,
         target: str | ReadTarget,
         filter: ChangeFilter | None = None,
+        *,
+        engine: str = _AUTO,
     ) -> RemoteDiff:
         """What `diff_between` gives, for more changes than fit into memory."""
-        summary = self.diff_between(source, target, filter, has_values=False, limit=0)
+        summary = self.diff_between(
+            source, target, filter, has_values=False, limit=0, engine=engine
+        )
         # By their commits: the branches may move before the changes are asked for.
         before, after = {"snapshot": summary.from_commit_id}, {"snapshot": summary.to_commit_id}
         return RemoteDiff(
@@ -122,10 +135,12 @@ class Diffs:
             lambda has_values, limit: _diff(before, after, filter, has_values, limit),
         )
 
-    def open_commit_changes(self, commit_id: str, filter: ChangeFilter | None = None) -> RemoteDiff:
+    def open_commit_changes(
+        self, commit_id: str, filter: ChangeFilter | None = None, *, engine: str = _AUTO
+    ) -> RemoteDiff:
         """What `commit_changes` gives, for more changes than fit into memory."""
         return RemoteDiff(
-            self.commit_changes(commit_id, filter, has_values=False, limit=0),
+            self.commit_changes(commit_id, filter, has_values=False, limit=0, engine=engine),
             self._http,
             lambda has_values, limit: _changes_of(commit_id, filter, has_values, limit),
         )

@@ -12,7 +12,7 @@ from omnigraph_core.client.decode.changes import decode_merge
 from omnigraph_core.client.decode.commits import decode_commit
 from omnigraph_core.client.decode.reading import understood
 from omnigraph_core.client.pages import iter_pages
-from omnigraph_core.client.places import place_of, refuse_actor
+from omnigraph_core.client.places import place_of, refuse_actor, refuse_engine
 from omnigraph_core.client.requests import ask, get, segment, write
 from omnigraph_core.manifest.image import MAIN
 from omnigraph_core.merge.model import MergeStrategy
@@ -41,10 +41,12 @@ class Merging(Branches):
         dry_run: bool = False,
         delete_branch: bool = False,
         if_commit: str | None = None,
+        engine: str = "auto",
         actor: str | None = None,
     ) -> MergeResult:
         """Bring what a branch has and another lacks to the other, with one commit."""
         refuse_actor(actor)
+        refuse_engine(engine)
         call = write(
             "POST",
             "/branches/merge",

@@ -41,7 +41,7 @@ class Candidates:
 
 
 @dataclass(frozen=True, slots=True)
-class _Range:
+class IdRange:
     """Ids from the first up to, but without, the last; None is open."""
 
     first: str | None
@@ -55,7 +55,7 @@ class _Range:
         return rows if self.last is None else rows.filter(pc.less(ids, self.last))
 
 
-_ALL: Final = _Range(None, None)
+ALL_IDS: Final = IdRange(None, None)
 
 
 def iter_candidates(
@@ -65,13 +65,13 @@ def iter_candidates(
     sides = ((before, before_own), (after, after_own))
     count = before_own.count + after_own.count
     for chosen in _ranges(sides, -(-count // COMPARE_ROWS.value)) if count else ():
-        yield _paired(*(_read(view, own, chosen) for view, own in sides))
+        yield paired_by_id(*(_read(view, own, chosen) for view, own in sides))
 
 
-def _ranges(sides: Sequence[tuple[RowView | None, OwnRows]], count: int) -> list[_Range]:
+def _ranges(sides: Sequence[tuple[RowView | None, OwnRows]], count: int) -> list[IdRange]:
     """Ranges of ids with about as many rows each."""
     if count == 1:
-        return [_ALL]
+        return [ALL_IDS]
     total = sum(own.count for _, own in sides)
     step = -(-total // _SAMPLED)
     sampled = [
@@ -83,20 +83,21 @@ def _ranges(sides: Sequence[tuple[RowView | None, OwnRows]], count: int) -> list
     ordered = ids.take(pc.sort_indices(ids))
     places = np.linspace(0, len(ordered), count, endpoint=False).astype(np.int64)[1:]
     bounds = ordered.take(pa.array(places)).unique().to_pylist()
-    return [_Range(*ends) for ends in zip([None, *bounds], [*bounds, None], strict=True)]
+    return [IdRange(*ends) for ends in zip([None, *bounds], [*bounds, None], strict=True)]
 
 
 def _iter_ids(view: RowView | None, own: OwnRows) -> Iterator[pa.Table]:
     return iter(()) if view is None or not own.count else view.iter_own(own, ["id"])
 
 
-def _read(view: RowView | None, own: OwnRows, chosen: _Range) -> pa.Table:
+def _read(view: RowView | None, own: OwnRows, chosen: IdRange) -> pa.Table:
     schema = pa.schema([("id", pa.utf8()), (ADDRESS, pa.uint64())])
     found = [chosen.of(rows).cast(schema) for rows in _iter_ids(view, own)]
     return pa.concat_tables([schema.empty_table(), *found])
 
 
-def _paired(before: pa.Table, after: pa.Table) -> Candidates:
+def paired_by_id(before: pa.Table, after: pa.Table) -> Candidates:
+    """The rows of two versions, given by id and address, as pairs and those without a partner."""
     was, now = (side.column(ADDRESS).to_numpy() for side in (before, after))
     places = pc.index_in(before.column("id"), after.column("id").combine_chunks())
     is_paired = places.is_valid().to_numpy()

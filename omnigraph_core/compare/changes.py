@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph_core.compare.candidates import Candidates, iter_candidates
+from omnigraph_core.compare.candidates import Candidates, iter_candidates, paired_by_id
 from omnigraph_core.compare.equality import equal_columns
 from omnigraph_core.compare.rows import equal_rows
 from omnigraph_core.errors import InvariantBroken
@@ -52,7 +52,7 @@ def changed_rows(
     """
     if before is None or after is None:
         return _all_of(before, after)
-    _check_comparable(before, after)
+    check_comparable(before, after)
     chosen = after.columns if columns is None else columns
     compared = [name for name in chosen if name != "id"]
     match = match_rows(before.table, after.table)
@@ -62,6 +62,42 @@ def changed_rows(
     ]
     found += _iter_restored(before, after, match, compared)
     return _joined(found, match)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownRows:
+    """The rows of two versions with ids of one range that they do not share, found by somebody."""
+
+    before: pa.Table
+    """Ids and addresses of those of the earlier version alone."""
+    after: pa.Table
+    stayed: pa.Table
+    """What `changed_in_place` found."""
+
+
+def changed_among(
+    before: RowView | None,
+    after: RowView | None,
+    known: KnownRows,
+    columns: Sequence[str] | None = None,
+    *,
+    is_exact: bool = True,
+    match: RowMatch | None = None,
+) -> ChangedRows:
+    """What `changed_rows` finds, of rows with ids of one range.
+
+    Args:
+        match: how rows of the two correspond, if somebody is to ask where unchanged rows are.
+    """
+    candidates = paired_by_id(known.before, known.after)
+    if before is None or after is None:
+        found = _unpaired(candidates)
+    else:
+        chosen = after.columns if columns is None else columns
+        compared = [name for name in chosen if name != "id"]
+        found = _compared(before, after, candidates, compared if is_exact else None)
+    was, now = (known.stayed.column(name).to_numpy() for name in ("before", "after"))
+    return _joined([found, _Found(known.stayed.column("id"), was, now)], match)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,17 +181,22 @@ def _all_of(before: RowView | None, after: RowView | None) -> ChangedRows:
     """All inserts, or all deletes."""
     found = [
         _unpaired(candidates)
-        for candidates in iter_candidates(before, _whole(before), after, _whole(after))
+        for candidates in iter_candidates(before, whole_of(before), after, whole_of(after))
     ]
     return _joined(found, None)
 
 
-def _whole(view: RowView | None) -> OwnRows:
+def whole_of(view: RowView | None) -> OwnRows:
+    """All rows of a version, as rows that no other shares."""
     states = () if view is None else fragment_states(view.table)
     return OwnRows(tuple(state.id for state in states), _NONE, sum(state.rows for state in states))
 
 
-def _check_comparable(before: RowView, after: RowView) -> None:
+def check_comparable(before: RowView, after: RowView) -> None:
+    """
+    Raises:
+        InvariantBroken: the two are not seen in the same columns.
+    """
     if not before.schema.equals(after.schema):
         places = f"`{before.table.location}`, `{after.table.location}`"
         raise InvariantBroken(f"rows compared are seen in the same columns: {places}")
@@ -194,11 +235,20 @@ def _iter_restored(
 ) -> Iterator[_Found]:
     """Changes of rows that stayed where they are: of columns that got other values meanwhile."""
     for part, names in stored_otherwise(before, after, match, columns).items():
-        was, now = match.pairs(part)
-        is_same = equal_rows(before, was, after, now, names)
-        changed = was[~is_same]
-        ids = before.take(changed, ["id"]).column("id")
-        yield _Found(ids, changed, now[~is_same])
+        rows = changed_in_place(before, after, match, part, names)
+        was, now = (rows.column(name).to_numpy() for name in ("before", "after"))
+        yield _Found(rows.column("id"), was, now)
+
+
+def changed_in_place(
+    before: RowView, after: RowView, match: RowMatch, part: SharedPart, columns: Sequence[str]
+) -> pa.Table:
+    """Rows of a shared part that differ in these columns: ids, and where they are in both."""
+    was, now = match.pairs(part)
+    is_same = equal_rows(before, was, after, now, columns)
+    changed = was[~is_same]
+    ids = before.take(changed, ["id"]).column("id")
+    return pa.table({"id": ids, "before": changed, "after": now[~is_same]})
 
 
 def stored_otherwise(

@@ -44,6 +44,9 @@ class TouchedRows:
     base: RowView
     side: RowView
     match: RowMatch
+    known: pa.Table | None = None
+    """Ids and addresses of the rows written, if they were read before, or of some of them if no
+    others are asked for."""
 
     def __len__(self) -> int:
         return self.gone.count + self.written.count
@@ -61,7 +64,7 @@ class TouchedRows:
     @cached_property
     def rows(self) -> pa.Table:
         """The ids of the rows written, and where they are."""
-        return self.columns(("id",))
+        return self.columns(("id",)) if self.known is None else self.known
 
     @property
     def ids(self) -> pa.ChunkedArray:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from omnigraph_core.compare.changes import ChangedRows
+    from omnigraph_core.compare.workers import Comparing
     from omnigraph_core.diff.model import ChangeFilter
     from omnigraph_core.diff.tables import TablePair, TypedTable
     from omnigraph_core.history.context import GraphContext
@@ -161,8 +162,16 @@ class TableDiff:
             )
 
 
-def compare_tables(context: GraphContext, pair: TablePair, filter: ChangeFilter) -> TableDiff:
+def compare_tables(
+    context: GraphContext,
+    pair: TablePair,
+    filter: ChangeFilter,
+    workers: Comparing | None = None,
+) -> TableDiff:
     """Find the rows of a pair that differ.
+
+    Args:
+        workers: who compares; None: this process.
 
     Raises:
         ObjectNotFound: a version is gone.
@@ -170,7 +179,8 @@ def compare_tables(context: GraphContext, pair: TablePair, filter: ChangeFilter)
     before, after = _views(context, pair)
     # Without updates among what is asked for, ids alone tell.
     columns = None if filter.wants(ChangeOp.UPDATE) else _ONLY_ID
-    changed = changed_rows(
+    compare = changed_rows if workers is None else workers.changed_rows
+    changed = compare(
         None if before is None else before.seen, None if after is None else after.seen, columns
     )
     masks = {

@@ -17,6 +17,7 @@ from omnigraph_core.diff.tables import pair_tables
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from omnigraph_core.compare.workers import Comparing
     from omnigraph_core.diff.model import ChangeFilter, EntityChange
     from omnigraph_core.diff.rows import TableDiff
     from omnigraph_core.diff.schemas import SchemaDifference
@@ -35,10 +36,14 @@ class SnapshotDiff:
     filter: ChangeFilter
     pairs: tuple[TablePair, ...]
     schema: SchemaDifference
+    workers: Comparing | None = None
+    """Who compares rows; None: this process."""
 
     def iter_tables(self) -> Iterator[TableDiff]:
         """One table after another, compared when it is asked for."""
-        return (compare_tables(self.context, pair, self.filter) for pair in self.pairs)
+        return (
+            compare_tables(self.context, pair, self.filter, self.workers) for pair in self.pairs
+        )
 
     def iter_changes(
         self,
@@ -105,16 +110,18 @@ def compare_snapshots(
     filter: ChangeFilter = EVERYTHING,
     *,
     is_successive: bool = False,
+    workers: Comparing | None = None,
 ) -> SnapshotDiff:
     """What may differ between two snapshots, decided from their catalogs.
 
     Args:
         before: None stands for a graph without tables.
         is_successive: `after` is one commit later than `before`.
+        workers: who compares rows; None: this process.
     """
     schema = compare_schemas(context, before, after)
     pairs = pair_tables(before, after, schema.continuity, filter, is_successive=is_successive)
-    return SnapshotDiff(context, before, after, filter, pairs, schema)
+    return SnapshotDiff(context, before, after, filter, pairs, schema, workers)
 
 
 def _stats(counts: list[TableChanges], schema_steps: tuple[str, ...]) -> ChangeStats:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -12,6 +12,8 @@ from omnigraph_core.diff.feed import MOST_CHANGES, MOST_COMMITS, Wanted
 from omnigraph_core.diff.model import EVERYTHING, ChangePage
 from omnigraph_core.diff.snapshots import compare_snapshots
 from omnigraph_core.diff.tables import check_type_names
+from omnigraph_core.engine.beyond import AUTO, check_engine
+from omnigraph_core.engine.comparing import workers_for
 from omnigraph_core.engine.protection import hold
 from omnigraph_core.errors import ConfigError
 from omnigraph_core.history.snapshots import ReadTarget, state_at
@@ -21,6 +23,7 @@ from omnigraph_core.policy.model import Action
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from omnigraph_core.compare.workers import Comparing
     from omnigraph_core.diff.model import ChangeFilter, ChangeSet, EntityChange
     from omnigraph_core.diff.rows import TableDiff
     from omnigraph_core.diff.snapshots import SnapshotDiff
@@ -76,21 +79,26 @@ class Diffs:
         *,
         has_values: bool = True,
         limit: int | None = None,
+        engine: str = AUTO,
     ) -> ChangeSet:
         """What has to change for `source` to be as `target` is: branches, commits or tags.
 
         Args:
             has_values: rows before and after with each change, and the names of what differs.
             limit: changes that are listed; the counts are those of all.
+            engine: who compares rows: `local` is this process, `spark` executors of Spark, `auto`
+                these where they are on other machines and many rows of a table have changed.
 
         Raises:
             NotFoundError: no such branch, commit or tag, or cleanup has removed it.
-            ConfigError: the filter names a type that neither has.
+            ConfigError: the filter names a type that neither has, or Spark does not start.
+            JobFailed: Spark could not carry it out.
         """
         before, after = self._snapshots(source, target)
         _check_limit(limit)
-        found = self._compared(before, after, filter)
-        return found.change_set(has_values=has_values, limit=limit)
+        with workers_for(engine, self._context) as workers:
+            found = self._compared(before, after, filter, workers=workers)
+            return found.change_set(has_values=has_values, limit=limit)
 
     def diff_commits(
         self,
@@ -100,6 +108,7 @@ class Diffs:
         *,
         has_values: bool = True,
         limit: int | None = None,
+        engine: str = AUTO,
     ) -> ChangeSet:
         """What differs between the states of two commits, of any branches.
 
@@ -107,7 +116,9 @@ class Diffs:
             What `diff_between` raises.
         """
         source, target = (ReadTarget(snapshot_id=id) for id in (from_commit_id, to_commit_id))
-        return self.diff_between(source, target, filter, has_values=has_values, limit=limit)
+        return self.diff_between(
+            source, target, filter, has_values=has_values, limit=limit, engine=engine
+        )
 
     def commit_changes(
         self,
@@ -116,6 +127,7 @@ class Diffs:
         *,
         has_values: bool = True,
         limit: int | None = None,
+        engine: str = AUTO,
     ) -> ChangeSet:
         """What a commit changed on its branch: against its first parent.
 
@@ -126,8 +138,9 @@ class Diffs:
         """
         after = self._after(commit_id)
         _check_limit(limit)
-        found = self._compared_commit(after, filter)
-        return found.change_set(has_values=has_values, limit=limit)
+        with workers_for(engine, self._context) as workers:
+            found = self._compared_commit(after, filter, workers)
+            return found.change_set(has_values=has_values, limit=limit)
 
     def iter_diff(
         self,
@@ -136,6 +149,7 @@ class Diffs:
         filter: ChangeFilter | None = None,
         *,
         has_values: bool = True,
+        engine: str = AUTO,
     ) -> Iterator[EntityChange]:
         """The changes of `diff_between` one by one, read as they are asked for.
 
@@ -145,15 +159,18 @@ class Diffs:
         Raises:
             What `diff_between` raises.
         """
+        check_engine(engine)
         before, after = self._snapshots(source, target)
         found = self._compared(before, after, filter)
-        return _held(found, found.iter_changes(has_values=has_values))
+        return _held(found, _iter_with(engine, found, has_values=has_values))
 
     def open_diff(
         self,
         source: str | ReadTarget,
         target: str | ReadTarget,
         filter: ChangeFilter | None = None,
+        *,
+        engine: str = AUTO,
     ) -> OpenDiff:
         """What `diff_between` gives, for more changes than fit into memory.
 
@@ -161,15 +178,20 @@ class Diffs:
             What `diff_between` raises.
         """
         before, after = self._snapshots(source, target)
-        return OpenDiff.of(self._compared(before, after, filter))
+        with workers_for(engine, self._context) as workers:
+            return OpenDiff.of(self._compared(before, after, filter, workers=workers))
 
-    def open_commit_changes(self, commit_id: str, filter: ChangeFilter | None = None) -> OpenDiff:
+    def open_commit_changes(
+        self, commit_id: str, filter: ChangeFilter | None = None, *, engine: str = AUTO
+    ) -> OpenDiff:
         """What `commit_changes` gives, for more changes than fit into memory.
 
         Raises:
             What `commit_changes` raises.
         """
-        return OpenDiff.of(self._compared_commit(self._after(commit_id), filter))
+        after = self._after(commit_id)
+        with workers_for(engine, self._context) as workers:
+            return OpenDiff.of(self._compared_commit(after, filter, workers))
 
     def cursor_at(
         self,
@@ -247,8 +269,11 @@ class Diffs:
         store = self._context.store
         return state_at(store, snapshot.branch, snapshot.incarnation, version).snapshot
 
-    def _compared_commit(self, after: Snapshot, filter: ChangeFilter | None) -> SnapshotDiff:
-        return self._compared(self._parent(after), after, filter, is_successive=True)
+    def _compared_commit(
+        self, after: Snapshot, filter: ChangeFilter | None, workers: Comparing | None
+    ) -> SnapshotDiff:
+        before = self._parent(after)
+        return self._compared(before, after, filter, is_successive=True, workers=workers)
 
     def _compared(
         self,
@@ -257,10 +282,36 @@ class Diffs:
         filter: ChangeFilter | None,
         *,
         is_successive: bool = False,
+        workers: Comparing | None = None,
     ) -> SnapshotDiff:
         wanted = filter or EVERYTHING
         check_type_names(wanted, *(item for item in (before, after) if item is not None))
-        return compare_snapshots(self._context, before, after, wanted, is_successive=is_successive)
+        return compare_snapshots(
+            self._context, before, after, wanted, is_successive=is_successive, workers=workers
+        )
+
+
+def diff_by(
+    graph: Diffs,
+    workers: Comparing,
+    source: str | ReadTarget,
+    target: str | ReadTarget,
+    filter: ChangeFilter | None = None,
+    *,
+    has_values: bool = True,
+    limit: int | None = None,
+) -> ChangeSet:
+    """As `Omnigraph.diff_between`, with rows compared by others."""
+    before, after = graph._snapshots(source, target)
+    _check_limit(limit)
+    found = graph._compared(before, after, filter, workers=workers)
+    return found.change_set(has_values=has_values, limit=limit)
+
+
+def _iter_with(engine: str, found: SnapshotDiff, *, has_values: bool) -> Iterator[EntityChange]:
+    """The changes, compared by an engine when the first is asked for."""
+    with workers_for(engine, found.context) as workers:
+        yield from replace(found, workers=workers).iter_changes(has_values=has_values)
 
 
 def _held(found: SnapshotDiff, changes: Iterator[EntityChange]) -> Iterator[EntityChange]:

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from omnigraph_core.manifest.snapshot import Snapshot
     from omnigraph_core.merge.model import MergeOptions
     from omnigraph_core.merge.three_way import StagedMerge
+    from omnigraph_core.merge.workers import MergeWorkers
 
 T = TypeVar("T")
 
@@ -66,8 +67,12 @@ def merge_into(
     operation: str,
     if_commit: str | None,
     actor: str | None,
+    workers: MergeWorkers | None = None,
 ) -> MergeResult:
     """Bring what a branch has and another lacks to the other, with one commit.
+
+    Args:
+        workers: who does what grows with the rows; None: this process.
 
     Raises:
         ConfigError: the same branch twice, one of OmniGraph's own, or choices that cannot be used.
@@ -79,7 +84,7 @@ def merge_into(
     names = _check_names(source, target, is_internal_allowed=is_internal_allowed)
     check_actor(actor)
     ref, state = context.head(names[0])
-    merge = _Merge(context, names, ref, state, options, operation, if_commit, actor)
+    merge = _Merge(context, names, ref, state, options, operation, if_commit, actor, workers)
     if if_commit is not None or options.is_dry_run:
         return merge.attempt()
     return land(context, names[1], merge.attempt)
@@ -190,6 +195,7 @@ class _Merge:
     operation: str
     if_commit: str | None
     actor: str | None
+    workers: MergeWorkers | None
 
     @property
     def source_id(self) -> str:
@@ -228,11 +234,14 @@ class _Merge:
             base,
             lambda commit_id: self._snapshot_of(known[commit_id]),
             self.options.strategy,
+            self.workers,
         )
         if opened.conflicts:
             return refused(opened.conflicts)
         theirs = self.source.snapshot
-        return stage_merge(self.context, opened.state, target, theirs, self.options)
+        return stage_merge(
+            self.context, opened.state, target, theirs, self.options, workers=self.workers
+        )
 
     def _merged(
         self, ref: BranchRef, target: CatalogState, staged: StagedMerge, result: MergeResult

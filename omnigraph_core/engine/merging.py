@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from omnigraph_core.engine import merge_branches, merge_commits
+from omnigraph_core.engine.beyond import AUTO
+from omnigraph_core.engine.comparing import workers_for
 from omnigraph_core.engine.merge_commits import Author
 from omnigraph_core.errors import ConfigError
 from omnigraph_core.history.snapshots import ReadTarget
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from omnigraph_core.history.context import GraphContext
     from omnigraph_core.manifest.image import GraphCommit
     from omnigraph_core.merge.model import MergeResult
+    from omnigraph_core.merge.workers import MergeWorkers
 
 
 class Merging:
@@ -39,6 +42,7 @@ class Merging:
         dry_run: bool = False,
         delete_branch: bool = False,
         if_commit: str | None = None,
+        engine: str = AUTO,
         actor: str | None = None,
     ) -> MergeResult:
         """Bring what a branch has and another lacks to the other, with one commit.
@@ -51,6 +55,9 @@ class Merging:
             dry_run: tell what would be done and what stands in the way; write nothing.
             delete_branch: delete the source afterwards; failing to never fails the merge.
             if_commit: refuse unless this commit is the head of the target.
+            engine: who compares, decides about and writes rows: `local` is this process, `spark`
+                executors of Spark, `auto` these where they are on other machines and many rows of
+                a table have changed.
 
         Raises:
             ConfigError: the same branch twice, or options that cannot be used.
@@ -58,6 +65,7 @@ class Merging:
             MergeConflicts: something has to be decided first; carries everything. Nothing was
                 written, and a dry run never raises it.
             ConflictError: the head is not `if_commit`, or the target moved every time.
+            JobFailed: Spark could not carry it out; nothing was committed.
         """
         actor = self._rights.demand(
             Action.BRANCH_MERGE, branch=source, target_branch=into, actor=actor
@@ -65,16 +73,18 @@ class Merging:
         if delete_branch:
             self._rights.demand(Action.BRANCH_DELETE, target_branch=source, actor=actor)
         options = merge_options(strategy, resolve, choices, is_dry_run=dry_run)
-        result = merge_branches.merge_into(
-            self._context,
-            source,
-            into,
-            options,
-            is_internal_allowed=False,
-            operation="merge",
-            if_commit=if_commit,
-            actor=actor,
-        )
+        with workers_for(engine, self._context) as workers:
+            result = merge_branches.merge_into(
+                self._context,
+                source,
+                into,
+                options,
+                is_internal_allowed=False,
+                operation="merge",
+                if_commit=if_commit,
+                actor=actor,
+                workers=workers,
+            )
         if not delete_branch or dry_run:
             return result
         return merge_branches.delete_merged(self._context, result, actor=actor)
@@ -164,6 +174,35 @@ class Merging:
         demand = self._rights.demand
         who = demand(Action.CHANGE, branch=branch, actor=actor)
         return Author(who, lambda: demand(Action.SCHEMA_APPLY, target_branch=branch, actor=who))
+
+
+def merge_by(
+    graph: Merging,
+    workers: MergeWorkers,
+    source: str,
+    *,
+    into: str = MAIN,
+    strategy: MergeStrategy | str = MergeStrategy.ROW,
+    resolve: MergeSide | str | None = None,
+    choices: Mapping[tuple[str, str], str] | None = None,
+    dry_run: bool = False,
+    actor: str | None = None,
+) -> MergeResult:
+    """As `Omnigraph.branch_merge`, with what grows with the rows done by others."""
+    actor = graph._rights.demand(
+        Action.BRANCH_MERGE, branch=source, target_branch=into, actor=actor
+    )
+    return merge_branches.merge_into(
+        graph._context,
+        source,
+        into,
+        merge_options(strategy, resolve, choices, is_dry_run=dry_run),
+        is_internal_allowed=False,
+        operation="merge",
+        if_commit=None,
+        actor=actor,
+        workers=workers,
+    )
 
 
 def merge_options(

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from omnigraph_core.manifest.image import AcceptedSchema
-    from omnigraph_core.merge.rows import RowMerge
+    from omnigraph_core.merge.row_merge import RowMerge
     from omnigraph_core.merge.violations import Brought
     from omnigraph_core.merge.work import Sides, TableWork
     from omnigraph_core.schema.migrate import MigrationPlan
@@ -168,7 +168,8 @@ class _Check:
         touched = touched_rows(base, theirs) if is_met and base is not None else None
         if touched is not None:
             return MetRows(touched, partial(self.sides.they_keep_ids, case))
-        return AdoptedRows(base, theirs, self._sides_of(key).has_other_rules)
+        has_other_rules = self._sides_of(key).has_other_rules
+        return AdoptedRows(base, theirs, has_other_rules, self.sides.workers)
 
     def _end_cost(self, key: str) -> int:
         """Requests, about, that it takes to look for the ends of edges."""

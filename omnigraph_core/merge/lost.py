@@ -18,8 +18,9 @@ from omnigraph_core.merge.properties import units_of
 from omnigraph_core.merge.sides import side_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
+    from omnigraph_core.compare.changes import ChangedRows
     from omnigraph_core.manifest.image import TableEntry
     from omnigraph_core.merge.sides import Side
     from omnigraph_core.schema.document import SchemaDocument
@@ -36,6 +37,7 @@ def find_lost(
     base: tuple[Side, TableEntry] | None,
     *,
     common: SchemaDocument | None,
+    compare: Callable[[RowView | None, RowView, Sequence[str]], ChangedRows] = changed_rows,
 ) -> MergeConflict | None:
     """The conflict if rows that a side has written would lose values.
 
@@ -44,6 +46,7 @@ def find_lost(
         word: what the side is called.
         base: None if the base has no such table.
         common: the newest document that base and side both descend from.
+        compare: finds the rows that were written.
     """
     names = _homeless(side, entry)
     if not names:
@@ -55,7 +58,7 @@ def find_lost(
         before = seen.view(base[1])
     units = units_of(after.columns)
     columns = [column for name in names for column in units[name]]
-    found = changed_rows(before, after, columns)
+    found = compare(before, after, columns)
     count, ids = _valued(after.iter_taken(found.after[~found.deleted], ["id", *columns]))
     return _conflict(label, word, names, count, ids) if count else None
 

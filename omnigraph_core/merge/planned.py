@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from omnigraph_core.merge.tables import TableCase
     from omnigraph_core.merge.undecided import Undecided
     from omnigraph_core.merge.work import TableWork
+    from omnigraph_core.merge.workers import MergeWorkers
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +92,16 @@ def plan_merge(
     options: MergeOptions,
     *,
     common: AcceptedSchema | None = None,
+    workers: MergeWorkers | None = None,
 ) -> PlannedMerge:
     """Decide about every table.
 
     Args:
         states: base, ours, theirs.
         common: as above.
+        workers: who does what grows with the rows; None: this process.
     """
-    sides = _sides(context, states, schema, common or states[0].schema)
+    sides = _sides(context, states, schema, common or states[0].schema, workers)
     cases = _cases(sides)
     if schema.conflicts:
         cases = tuple(case for case in cases if sides.is_in_one_shape(case))
@@ -110,6 +113,7 @@ def _sides(
     states: tuple[MergeState, MergeState, MergeState],
     schema: SchemaMerge,
     common: AcceptedSchema,
+    workers: MergeWorkers | None,
 ) -> Sides:
     base, ours, theirs = (state.snapshot for state in states)
     merged = ours.schema if schema.conflicts else schema.accepted
@@ -128,6 +132,7 @@ def _sides(
         undecided=_undecided(states, sides),
         our_steps=_steps(context, states[0], states[1]),
         their_steps=_steps(context, states[0], states[2]),
+        workers=workers,
     )
 
 

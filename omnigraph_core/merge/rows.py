@@ -22,109 +22,23 @@ from omnigraph_core.merge.properties import (
     CombinedRows,
     Triples,
     compare_properties,
-    iter_combined,
 )
 from omnigraph_core.merge.put_rows import NOTHING_UNMET, UnmetRows, find_put
-from omnigraph_core.storage.staged import stage_delete_addresses, stage_replace
+from omnigraph_core.merge.row_merge import RowConflicts, RowMerge, RowWrites
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from omnigraph_core.compare.view import RowView
     from omnigraph_core.merge.model import MergeOptions, Resolution
     from omnigraph_core.merge.properties import PropertyChanges
+    from omnigraph_core.merge.row_merge import MergedViews
     from omnigraph_core.merge.undecided import Undecided
-    from omnigraph_core.storage.dataset import Table
-
-PORTION_ROWS = 8192
-"""Rows that are written at a time."""
-
-
-@dataclass(frozen=True, slots=True)
-class RowConflicts:
-    """Rows that nothing decides, by ascending id, with where they are on each side."""
-
-    ids: pa.StringArray
-    decisions: np.ndarray
-    base: np.ndarray
-    ours: np.ndarray
-    theirs: np.ndarray
-    properties: Mapping[str, np.ndarray] | None = None
-    """The properties in conflict, by row, where rows are merged by property."""
-
-    def __len__(self) -> int:
-        return len(self.decisions)
-
-
-@dataclass(frozen=True, slots=True)
-class RowWrites:
-    """What is written to the target, all of it with one version."""
-
-    taken: np.ndarray
-    """Where the source's rows are that the target gets."""
-    origins: np.ndarray
-    """For each of these where the base's row is, if that is known and the target still has it; else
-    MISSING."""
-    combined: CombinedRows
-    leaving: np.ndarray
-    """Where the target's rows are that are replaced or deleted."""
-    deleted_ids: pa.StringArray
-    inserted: int
-    updated: int
-
-    @property
-    def is_empty(self) -> bool:
-        return not (len(self.taken) or len(self.leaving) or len(self.combined))
-
-
-@dataclass(frozen=True, slots=True)
-class RowMerge:
-    """What the source brings to one table of the target."""
-
-    label: str
-    base: RowView | None
-    ours: RowView
-    theirs: RowView
-    writes: RowWrites
-    conflicts: RowConflicts
-    resolved: int
-    """Conflicts that a choice has settled."""
-    settled_ids: frozenset[str]
-    """Of these, the rows that were named one by one."""
-    mine: ChangedRows | TouchedRows
-    """What the target did."""
-    refused: pa.StringArray
-    """Ids of rows that the source has written, and the target has not and does not get."""
-
-    @property
-    def has_own_changes(self) -> bool:
-        """Whether the target has touched rows, too, or lacks some that the base cannot tell."""
-        return len(self.mine) > 0 or len(self.refused) > 0
-
-    def iter_rows(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-        """The rows to write, some at a time: the source's first, then those with values of both."""
-        yield from self.theirs.iter_taken(self.writes.taken, columns)
-        yield from self.iter_combined(columns)
-
-    def keeps(self, columns: Sequence[str]) -> np.ndarray:
-        """For each row to write, whether the target is known to have its values in some columns."""
-        is_kept = np.zeros(len(self.writes.taken) + len(self.writes.combined), np.bool_)
-        places = np.flatnonzero(self.writes.origins != MISSING)
-        if self.base is not None and len(places):
-            # Of the base, whose rows have been read: the target's are the same and elsewhere.
-            old, new = self.writes.origins[places], self.writes.taken[places]
-            is_kept[places] = equal_rows(self.base, old, self.theirs, new, columns)
-        return is_kept
-
-    def iter_combined(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-        return iter_combined(self.writes.combined, self.ours, self.theirs, columns)
 
 
 def merge_rows(
     label: str,
-    base: RowView | None,
-    ours: RowView,
-    theirs: RowView,
+    views: MergedViews,
     options: MergeOptions,
     *,
     undecided: Undecided | None = None,
@@ -134,16 +48,38 @@ def merge_rows(
 
     Args:
         label: the table's key as resolutions name it.
-        base: None if the table is new on both sides.
         undecided: rows that the base cannot tell, and has not.
         keep_ids: whether the source is known to have every id that the base has; takes the
             requests that may be spent to find out.
     """
-    mine = _mine(base, ours, undecided)
+    base, theirs = views.base, views.theirs
+    mine = _mine(base, views.ours, undecided)
     put = None
     if keep_ids is not None and base is not None and isinstance(mine, TouchedRows):
         put = find_put(base, theirs, mine, keep_ids)
-    changes = _pair(mine, changed_rows(base, theirs) if put is None else put.changed)
+    others = changed_rows(base, theirs) if put is None else put.changed
+    unmet = NOTHING_UNMET if put is None else put.unmet
+    return decide_rows(label, views, mine, others, options, undecided=undecided, unmet=unmet)
+
+
+def decide_rows(
+    label: str,
+    views: MergedViews,
+    mine: ChangedRows | TouchedRows,
+    others: ChangedRows,
+    options: MergeOptions,
+    *,
+    undecided: Undecided | None = None,
+    unmet: UnmetRows = NOTHING_UNMET,
+) -> RowMerge:
+    """Decide about rows that the source has changed: all of a table, or those with some ids.
+
+    Args:
+        mine: what the target did to these at least.
+        unmet: others, of which it is known that only the source has touched them.
+    """
+    base, ours, theirs = views.base, views.ours, views.theirs
+    changes = _pair(mine, others)
     if undecided is not None and isinstance(mine, ChangedRows):
         changes = _with_undecided(changes, mine, undecided)
     changes = _without_same(changes, base, ours)
@@ -167,7 +103,7 @@ def merge_rows(
         base=base,
         ours=ours,
         theirs=theirs,
-        writes=_writes(changes, settled, combined, NOTHING_UNMET if put is None else put.unmet),
+        writes=_writes(changes, settled, combined, unmet),
         conflicts=_conflicts(changes, settled, by_property),
         resolved=resolved,
         settled_ids=choices.named,
@@ -364,21 +300,3 @@ def _writes(
         inserted=int((is_taken & ~has_ours).sum()) + unmet.inserted,
         updated=int(is_replaced.sum()) + len(combined) + len(unmet.leaving),
     )
-
-
-def stage_rows(merge: RowMerge, table: Table) -> Table | None:
-    """Write what the source brings on top of the target's table; None if that is nothing.
-
-    Args:
-        table: the target's, in the columns of the merged type and with its rows where they were.
-    """
-    leaving = pa.array(merge.writes.leaving, pa.uint64())
-    if not len(merge.writes.taken) and not len(merge.writes.combined):
-        return stage_delete_addresses(table, leaving)
-    reader = pa.RecordBatchReader.from_batches(merge.ours.schema, _batches(merge))
-    return stage_replace(table, reader, leaving)
-
-
-def _batches(merge: RowMerge) -> Iterator[pa.RecordBatch]:
-    for rows in merge.iter_rows():
-        yield from rows.to_batches(max_chunksize=PORTION_ROWS)

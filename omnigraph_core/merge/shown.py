@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from omnigraph_core.compare.view import RowView
-    from omnigraph_core.merge.rows import RowMerge
+    from omnigraph_core.merge.row_merge import RowMerge
 
 MAX_SHOWN: Final = 1000
 """Conflicts that carry the values of their rows."""

@@ -22,17 +22,21 @@ from omnigraph_core.manifest.changes import (
 )
 from omnigraph_core.manifest.image import TableOperation
 from omnigraph_core.merge.model import TableDisposition
-from omnigraph_core.merge.rows import stage_rows
+from omnigraph_core.merge.stage_rows import stage_rows
 from omnigraph_core.storage.staged import stage_delete_addresses
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from typing import TypeAlias
 
     from omnigraph_core.manifest.changes import Change
     from omnigraph_core.manifest.image import TableEntry
+    from omnigraph_core.merge.row_merge import RowMerge
     from omnigraph_core.merge.sides import Side
     from omnigraph_core.merge.work import Sides, TableWork
     from omnigraph_core.storage.dataset import Table
+
+    _Stage: TypeAlias = Callable[[RowMerge, Table], Table | None]
 
 _SOME = declare("merge.after_table", "one more table of a merge is staged, others are not")
 
@@ -48,7 +52,8 @@ def stage_tables(works: Sequence[TableWork], sides: Sides) -> tuple[Change, ...]
         if work.disposition is TableDisposition.ADOPTED:
             changes.append(_adopted(work, sides.theirs))
         else:
-            changes += _own(work, sides.ours, staying)
+            stage = stage_rows if sides.workers is None else sides.workers.stage_rows
+            changes += _own(work, sides.ours, staying, stage)
     renamed = {change.old_key for change in changes if isinstance(change, RenameTable)}
     gone = sorted(present - staying - renamed)
     return (*changes, *(TombstoneTable(key) for key in gone))
@@ -65,12 +70,12 @@ def _adopted(work: TableWork, theirs: Side) -> AdoptTable:
     return AdoptTable(_at(placed, evolved), min(theirs.snapshot.read_at, evolved.staged_since))
 
 
-def _own(work: TableWork, ours: Side, staying: set[str]) -> list[Change]:
+def _own(work: TableWork, ours: Side, staying: set[str], stage: _Stage) -> list[Change]:
     """A table of the target: as it is, in other columns, or with rows of the source."""
     entry = work.case.ours
     if entry is None:
         raise InvariantBroken("the target keeps what it has")
-    staged = _staged(work, ours, entry)
+    staged = _staged(work, ours, entry, stage)
     update = None
     if staged is not None:
         is_merge = work.disposition is TableDisposition.MERGED
@@ -87,7 +92,7 @@ def _own(work: TableWork, ours: Side, staying: set[str]) -> list[Change]:
     return [AdoptTable(_at(placed, staged), staged.staged_since)]
 
 
-def _staged(work: TableWork, ours: Side, entry: TableEntry) -> Table | None:
+def _staged(work: TableWork, ours: Side, entry: TableEntry, stage: _Stage) -> Table | None:
     """The target's table with what it lacks; None if that is nothing."""
     rows = None if work.rows is None or work.rows.writes.is_empty else work.rows
     is_in_shape = ours.is_in_shape(entry)
@@ -102,7 +107,7 @@ def _staged(work: TableWork, ours: Side, entry: TableEntry) -> Table | None:
             rows = replace(rows, writes=replace(rows.writes, leaving=leaving[:0]))
         table = _evolved(ours, entry, table)
     if rows is not None:
-        table = stage_rows(rows, table) or table
+        table = stage(rows, table) or table
     if table.physical_version == before.physical_version:
         return None
     _SOME.hit()

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from omnigraph_core.manifest.snapshot import Snapshot
     from omnigraph_core.merge.model import MergeOptions
     from omnigraph_core.merge.work import Sides, TableWork
+    from omnigraph_core.merge.workers import MergeWorkers
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +55,14 @@ def stage_merge(
     options: MergeOptions,
     *,
     common: AcceptedSchema | None = None,
+    workers: MergeWorkers | None = None,
 ) -> StagedMerge:
     """Bring what changed from the base to the source into the target.
 
     Args:
         common: the schema of the newest commit that target and source both contain, where that is
             not the base.
+        workers: who does what grows with the rows; None: this process.
 
     Raises:
         ConfigError: a choice is made for a row that is not in conflict; tells all.
@@ -70,7 +73,7 @@ def stage_merge(
         MergeState.of(theirs),
     )
     schema = merge_state_schemas(*states, common)
-    planned = plan_merge(context, states, schema, options, common=common)
+    planned = plan_merge(context, states, schema, options, common=common, workers=workers)
     works, sides = planned.works, planned.sides
     conflicts, read = _conflicts(works), frozenset[str]()
     if not schema.conflicts:

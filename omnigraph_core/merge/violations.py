@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 
     from omnigraph_core.compare.touched import TouchedRows
     from omnigraph_core.compare.view import RowView
+    from omnigraph_core.compare.workers import Comparing
     from omnigraph_core.merge.meeting import MeetingView
-    from omnigraph_core.merge.rows import RowMerge
+    from omnigraph_core.merge.row_merge import RowMerge
     from omnigraph_core.schema.catalog import Catalog
     from omnigraph_core.write.batches import GraphType
 
@@ -115,13 +116,16 @@ class AdoptedRows:
     theirs: RowView
     has_other_rules: bool
     """The merged schema may ask more of the rows than the source's did."""
+    workers: Comparing | None = None
+    """Who compares; None: this process."""
 
     @property
     def mixed(self) -> int:
         return 0
 
     def changes(self, columns: Sequence[str] | None = None) -> BroughtRows:
-        found = changed_rows(self.base, self.theirs, columns)
+        compare = changed_rows if self.workers is None else self.workers.changed_rows
+        found = compare(self.base, self.theirs, columns)
         rows = self.theirs.iter_taken(found.after[~found.deleted], columns)
         return BroughtRows(rows, found.ids.filter(pa.array(found.deleted)), _NO_IDS)
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from omnigraph_core.merge.planned import PlannedMerge
     from omnigraph_core.merge.sides import Side
     from omnigraph_core.merge.work import TableWork
+    from omnigraph_core.merge.workers import MergeWorkers
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +51,18 @@ def open_base(
     base: MergeBase,
     snapshot_of: Callable[[str], Snapshot],
     strategy: MergeStrategy,
+    workers: MergeWorkers | None = None,
 ) -> OpenedBase:
     """The state of a base; one that has to be made of several commits is staged.
 
     Args:
         snapshot_of: the state that a commit made.
+        workers: who does what grows with the rows; None: this process.
 
     Raises:
         SnapshotNotFound: cleanup has removed one that is needed.
     """
-    return _Opening(context, snapshot_of, MergeOptions(strategy)).opened(base)
+    return _Opening(context, snapshot_of, MergeOptions(strategy), workers).opened(base)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,7 @@ class _Opening:
     context: GraphContext
     snapshot_of: Callable[[str], Snapshot]
     options: MergeOptions
+    workers: MergeWorkers | None
 
     def opened(self, base: MergeBase) -> OpenedBase:
         if not isinstance(base, Join):
@@ -94,7 +98,11 @@ class _Opening:
         loose = loosened(schema.accepted, self._sides(states, schema.accepted))
         is_changed = loose.hash != ours.snapshot.schema.hash
         planned = plan_merge(
-            self.context, states, SchemaMerge(loose, (), is_changed=is_changed), self.options
+            self.context,
+            states,
+            SchemaMerge(loose, (), is_changed=is_changed),
+            self.options,
+            workers=self.workers,
         )
         found = [conflict for work in planned.works for conflict in work.conflicts]
         if found:

@@ -18,6 +18,7 @@ from omnigraph_core.merge.model import (
     TableDisposition,
     TableMerge,
 )
+from omnigraph_core.merge.row_merge import MergedViews
 from omnigraph_core.merge.rows import merge_rows
 from omnigraph_core.merge.sides import continued_keys, document_of, type_ids
 from omnigraph_core.merge.tables import Way, is_same_type
@@ -28,11 +29,12 @@ if TYPE_CHECKING:
     from omnigraph_core.compare.view import RowView
     from omnigraph_core.manifest.image import TableEntry
     from omnigraph_core.merge.model import MergeOptions
-    from omnigraph_core.merge.rows import RowMerge
+    from omnigraph_core.merge.row_merge import RowMerge
     from omnigraph_core.merge.sides import Side
     from omnigraph_core.merge.steps import Steps
     from omnigraph_core.merge.tables import TableCase
     from omnigraph_core.merge.undecided import Undecided
+    from omnigraph_core.merge.workers import MergeWorkers
     from omnigraph_core.schema.document import SchemaDocument
 
 
@@ -50,6 +52,8 @@ class Sides:
     our_steps: Steps | None = None
     """From the base to the target; None where one of them is no state that a commit made."""
     their_steps: Steps | None = None
+    workers: MergeWorkers | None = None
+    """Who compares, decides about and writes rows; None: this process."""
 
     def have_same_rules(self, case: TableCase) -> bool:
         """Whether target and source both keep their rows of a table to the merged type."""
@@ -163,11 +167,15 @@ def _planned(case: TableCase, sides: Sides, options: MergeOptions) -> TableWork:
         return TableWork(case, TableDisposition.ADOPTED)
     if way is Way.KEEP:
         return TableWork(case, _kept(case, sides))
-    rows = merge_rows(
-        case.label,
+    views = MergedViews(
         None if case.base is None else sides.base.view(case.base),
         sides.ours.view(_there(case.ours)),
         sides.theirs.view(_there(case.theirs)),
+    )
+    merge = merge_rows if sides.workers is None else sides.workers.merge_rows
+    rows = merge(
+        case.label,
+        views,
         options,
         undecided=undecided,
         keep_ids=partial(sides.they_keep_ids, case) if sides.have_same_rules(case) else None,
@@ -186,7 +194,9 @@ def _kept(case: TableCase, sides: Sides) -> TableDisposition:
 def _removed(case: TableCase, sides: Sides) -> TableWork:
     """The source has dropped the type."""
     base, ours = _there(case.base), _there(case.ours)
-    if not case.is_ours_changed or not _differ(sides.base.view(base), sides.ours.view(ours)):
+    if not case.is_ours_changed or not _differ(
+        sides.base.view(base), sides.ours.view(ours), sides.workers
+    ):
         return TableWork(case, TableDisposition.REMOVED)
     return _clash(case, "the source dropped this type, but the target has changed rows of it")
 
@@ -195,7 +205,9 @@ def _dropped(case: TableCase, sides: Sides) -> TableWork:
     """The target has dropped the type, or both have."""
     base = _there(case.base)
     is_changed = case.theirs is not None and case.is_theirs_changed
-    if is_changed and _differ(sides.base.view(base), sides.theirs.view(_there(case.theirs))):
+    if is_changed and _differ(
+        sides.base.view(base), sides.theirs.view(_there(case.theirs)), sides.workers
+    ):
         return _clash(case, "the target dropped this type, but the source has changed rows of it")
     return TableWork(case, TableDisposition.REMOVED, is_told=False)
 
@@ -208,7 +220,10 @@ def _lost(case: TableCase, sides: Sides) -> Iterator[MergeConflict]:
         ("the source", sides.theirs, case.theirs, case.is_theirs_changed),
     ):
         if entry is not None and is_changed:
-            found = find_lost(case.label, word, side, entry, base, common=sides.common)
+            compare = changed_rows if sides.workers is None else sides.workers.changed_rows
+            found = find_lost(
+                case.label, word, side, entry, base, common=sides.common, compare=compare
+            )
             if found is not None:
                 yield found
 
@@ -219,8 +234,9 @@ def _clash(case: TableCase, problem: str) -> TableWork:
     return TableWork(case, TableDisposition.MERGED, conflicts=(conflict,))
 
 
-def _differ(before: RowView, after: RowView) -> bool:
-    return not before.schema.equals(after.schema) or len(changed_rows(before, after)) > 0
+def _differ(before: RowView, after: RowView, workers: MergeWorkers | None) -> bool:
+    compare = changed_rows if workers is None else workers.changed_rows
+    return not before.schema.equals(after.schema) or len(compare(before, after)) > 0
 
 
 def _there(entry: TableEntry | None) -> TableEntry:

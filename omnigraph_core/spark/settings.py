@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from omnigraph_core import settings
+from omnigraph_core.setting_texts import row_count
 from omnigraph_core.settings import Setting
 
 if TYPE_CHECKING:
@@ -71,7 +72,22 @@ LOAD_FROM: Final[Setting[int]] = Setting(
     "is chosen by size.",
 )
 
-SPARK_SETTINGS: Final[tuple[Setting[Any], ...]] = (MASTER, REMOTE, CONF, JAVA_HOME, LOAD_FROM)
+MERGE_FROM: Final[Setting[int]] = Setting(
+    "OMNIGRAPH_SPARK_MERGE_FROM",
+    10_000_000,
+    row_count,
+    "Changed rows of a table from which a merge or a diff is done by Spark if it runs on other "
+    "machines and the engine is chosen by size.",
+)
+
+SPARK_SETTINGS: Final[tuple[Setting[Any], ...]] = (
+    MASTER,
+    REMOTE,
+    CONF,
+    JAVA_HOME,
+    LOAD_FROM,
+    MERGE_FROM,
+)
 
 _OF_ONE_MACHINE: Final = (
     settings.EMBED_CACHE,
@@ -85,6 +101,11 @@ _OF_ONE_MACHINE: Final = (
     settings.SERVER_JOBS,
 )
 """Settings that say nothing about work for this process that is done by another."""
+
+
+def is_elsewhere() -> bool:
+    """Whether Spark runs on other machines, by the settings."""
+    return REMOTE.read() is not None or not (MASTER.read() or "local").startswith("local")
 
 
 def for_executors() -> dict[str, str]:

@@ -114,14 +114,22 @@ class RowMatch:
     def to_after(self, addresses: np.ndarray) -> np.ndarray:
         """Where shared rows of the earlier version are in the later one; NO_ROW for others."""
         moved = _moved(self._runs, addresses)
-        return np.where(self.before_own.has(addresses), NO_ROW, moved)
+        return np.where(self._own_among(addresses).has(addresses), NO_ROW, moved)
 
     def pairs(self, part: SharedPart) -> tuple[np.ndarray, np.ndarray]:
         """Addresses of the rows of a part that both versions have."""
         addresses = self._old.addresses(part.before)
         moved = _moved(_address_runs([part]), addresses)
-        is_shared = (moved != NO_ROW) & ~self.before_own.has(addresses)
+        is_shared = (moved != NO_ROW) & ~self._own_among(addresses).has(addresses)
         return addresses[is_shared], moved[is_shared]
+
+    def _own_among(self, addresses: np.ndarray) -> OwnRows:
+        """The earlier version's own rows, of the fragments at least that these are in: whoever asks
+        for rows of a few reads no lists of the others."""
+        if "before_own" in self.__dict__:
+            return self.before_own
+        fragments = np.unique(addresses >> _OFFSET_BITS).tolist()
+        return _own(self._old, self._new, self.parts, frozenset(fragments))
 
     def stored_otherwise(self, before: str | None, after: str | None) -> tuple[SharedPart, ...]:
         """The parts in which the stored values of two columns may differ; None has no values."""
@@ -226,14 +234,22 @@ def _moved_part(move: Move) -> SharedPart:
     return SharedPart(move.before.id, move.after.id, move.runs, files, is_same)
 
 
-def _own(side: _Fragments, other: _Fragments, parts: Sequence[SharedPart]) -> OwnRows:
-    """The rows of one side that are not there, or deleted, on the other."""
+def _own(
+    side: _Fragments,
+    other: _Fragments,
+    parts: Sequence[SharedPart],
+    fragments: Collection[int] | None = None,
+) -> OwnRows:
+    """The rows of one side, or of some of its fragments, that are not there or deleted on the
+    other."""
     by_fragment: dict[int, list[SharedPart]] = {}
     for part in parts:
         by_fragment.setdefault(part.before, []).append(part)
     whole, single, count = [], [np.zeros(0, np.uint64)], 0
     for fragment, state in side.states.items():
         here = by_fragment.get(fragment, [])
+        if fragments is not None and fragment not in fragments:
+            continue
         if any(_is_same_state(side, other, part) for part in here):
             continue
         own = _own_offsets(side, other, fragment, here)

@@ -19,7 +19,7 @@ from omnigraph_core.cli.merging import (
     print_merge,
     reported_conflicts,
 )
-from omnigraph_core.cli.options import MAIN, IfCommitOption, JsonOption, QuietOption
+from omnigraph_core.cli.options import MAIN, EngineOption, IfCommitOption, JsonOption, QuietOption
 from omnigraph_core.cli.output import change_lines, print_json, print_lines
 from omnigraph_core.cli.progress import busy
 from omnigraph_core.cli.snapshots import named_target
@@ -149,6 +149,7 @@ def merge(
     dry_run: DryRunOption = False,
     delete_branch: DeleteOption = False,
     if_commit: IfCommitOption = None,
+    engine: EngineOption = "auto",
     yes: YesOption = False,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
@@ -170,6 +171,7 @@ def merge(
             dry_run=dry_run,
             delete_branch=delete_branch,
             if_commit=if_commit,
+            engine=engine,
             actor=graph.actor,
             **choice.options(),
         )

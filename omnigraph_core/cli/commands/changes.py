@@ -9,7 +9,7 @@ import typer
 
 from omnigraph_core.cli.change_text import block_lines, diff_lines
 from omnigraph_core.cli.interrupt import interruptible
-from omnigraph_core.cli.options import JsonOption, QuietOption
+from omnigraph_core.cli.options import EngineOption, JsonOption, QuietOption
 from omnigraph_core.cli.output import (
     change_lines,
     print_changes,
@@ -99,6 +99,7 @@ def diff(
     stat: StatOption = False,
     no_values: NoValuesOption = False,
     limit: LimitOption = None,
+    engine: EngineOption = "auto",
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -108,7 +109,8 @@ def diff(
     opened = graph.open()
     with interruptible(lambda: "the comparison was stopped"):
         with busy(f"comparing {range}", is_quiet=quiet):
-            found = opened.open_diff(source, target, _filter(types, kinds, ops))
+            wanted = _filter(types, kinds, ops)
+            found = opened.open_diff(source, target, wanted, engine=engine)
         facts = dict(zip(("uri", "from", "to"), (graph.address, *names), strict=True))
         if stat:
             _print_counts(facts, found, as_json=as_json)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from omnigraph_core.spark.ingest.load import load
 from omnigraph_core.spark.runner import SparkRunner
 from omnigraph_core.spark.session import open_session
-from omnigraph_core.spark.settings import LOAD_FROM, MASTER, REMOTE
+from omnigraph_core.spark.settings import LOAD_FROM, is_elsewhere
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,9 +25,8 @@ def is_worth_it(sources: Sequence[Source]) -> bool:
     in one process holds the keys. Other machines are used from a size on, which can be set.
     """
     size = sum(source.size for source in sources)
-    has_cluster = REMOTE.read() is not None or not (MASTER.read() or "local").startswith("local")
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return size >= (LOAD_FROM.read() if has_cluster else memory)
+    return size >= (LOAD_FROM.read() if is_elsewhere() else memory)
 
 
 def load_on_spark(
