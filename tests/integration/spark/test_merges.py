@@ -163,7 +163,9 @@ class Recording(InProcessRunner):
 
 
 def files(root: Path) -> set[str]:
-    return {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
+    """All but those of the log, which is written in its own time."""
+    found = {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
+    return {name for name in found if not name.startswith("_graph_commits.lance")}
 
 
 def test_nothing_is_left_of_a_merge_that_is_refused_or_fails(og: Omnigraph, tmp_path: Path) -> None:
@@ -176,10 +178,12 @@ def test_nothing_is_left_of_a_merge_that_is_refused_or_fails(og: Omnigraph, tmp_
     assert not any("_scratch" in name for name in files(root))
     assert [name for name, _ in failing.jobs] == [
         *("read ids of changed rows", "decide about rows") * 2,
+        "write edge:Fits",
+        "replace in edge:Fits",
         "write node:Part",
         "replace in node:Part",
     ]
-    assert all(count > 2 for name, count in failing.jobs[:2])
+    assert all(count > 2 for name, count in failing.jobs[2:4])
     clash(og)
     known = files(root)
     with pytest.raises(MergeConflicts):
