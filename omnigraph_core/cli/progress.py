@@ -105,6 +105,26 @@ class StatusLine:
             self._show(self._text)
             self._write("\n")
 
+    @contextmanager
+    def ticking(self, text: Callable[[float], str]) -> Iterator[None]:
+        """Run the block and show the text every now and then, whether or not anything comes."""
+        if self._stream is None:
+            yield
+            return
+        is_done = Event()
+
+        def tick() -> None:
+            while not is_done.wait(PATIENCE):
+                self.update(text)
+
+        ticker = Thread(target=tick, daemon=True)
+        ticker.start()
+        try:
+            yield
+        finally:
+            is_done.set()
+            ticker.join()
+
     def update(self, text: Callable[[float], str]) -> None:
         """Show a text, made from the seconds that have passed, if it is time for one."""
         if self._text is not None:
@@ -142,19 +162,42 @@ def _width(stream: TextIO | None) -> int:
         return _USUAL_WIDTH
 
 
+@contextmanager
+def row_counts(doing: str, *, is_quiet: bool) -> Iterator[RowCounts]:
+    """A listener for the block; as long as it hears nothing, what is being done is shown."""
+    with StatusLine.on_stderr(is_quiet=is_quiet) as line:
+        counts = RowCounts(line, doing)
+        try:
+            with line.ticking(counts.text):
+                yield counts
+        finally:
+            if counts.is_empty:
+                line.clear()
+
+
 class RowCounts:
     """A listener of a write: rows that have passed each step, and how fast they come."""
 
-    def __init__(self, line: StatusLine) -> None:
+    def __init__(self, line: StatusLine, doing: str = "waiting for rows") -> None:
         self._line = line
+        self._doing = doing
         self._rows: dict[str, int] = {}
 
-    def __call__(self, progress: Progress) -> None:
-        self._rows[progress.step] = progress.rows
-        self._line.update(self._text)
+    @property
+    def is_empty(self) -> bool:
+        """Whether no row has come yet."""
+        return not self._rows
 
-    def _text(self, seconds: float) -> str:
-        counts = [(step, self._rows[step]) for step in ORDER if step in self._rows]
+    def __call__(self, progress: Progress) -> None:
+        self._rows = {**self._rows, progress.step: progress.rows}  # another thread may look
+        self._line.update(self.text)
+
+    def text(self, seconds: float) -> str:
+        """How far it is."""
+        rows = self._rows
+        if not rows:
+            return f"{self._doing} … {_elapsed(seconds)}"
+        counts = [(step, rows[step]) for step in ORDER if step in rows]
         (first, most), *others = counts
         parts = [f"{most:,} rows {first}", *(f"{rows:,} {step}" for step, rows in others)]
         if seconds > 0:

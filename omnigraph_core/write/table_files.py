@@ -57,7 +57,12 @@ def _translated(format: Format) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, UnicodeDecodeError, OSError) as problem:
-        raise RecordError(f"cannot be read as {format}: {problem}") from problem
+        raise RecordError(f"cannot be read as {format}: {_said(problem)}") from problem
+
+
+def _said(problem: Exception) -> str:
+    """What a reader says, on one line: some repeat bytes that they could not make sense of."""
+    return " ".join("".join(c if c.isprintable() else " " for c in str(problem)).split())
 
 
 def _guarded(batches: Iterator[_Numbered], format: Format) -> Iterator[_Numbered]:

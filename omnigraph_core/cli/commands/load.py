@@ -24,13 +24,15 @@ from omnigraph_core.cli.options import (
     embed_choice,
 )
 from omnigraph_core.cli.output import count, print_json, print_lines
-from omnigraph_core.cli.progress import RowCounts, StatusLine
+from omnigraph_core.cli.progress import row_counts
 from omnigraph_core.cli.target import GivenGraph, on_graph
 from omnigraph_core.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from contextlib import AbstractContextManager
 
+    from omnigraph_core.cli.progress import RowCounts
     from omnigraph_core.engine.ingest import IngestResult
     from omnigraph_core.write.load_model import LoadResult
 
@@ -104,8 +106,8 @@ def load(
     given = _inputs(data)
     opened = graph.open()
     witness = Witness(opened, written)
-    with interruptible(lambda: witness.outcome("loaded")), _progress(quiet) as line:
-        result = opened.load(given, progress=RowCounts(line), **options)
+    with interruptible(lambda: witness.outcome("loaded")), _progress(engine, quiet) as counts:
+        result = opened.load(given, progress=counts, **options)
     if as_json:
         print_json({"uri": graph.address, **result.to_json()})
     else:
@@ -155,8 +157,8 @@ def ingest(
     given = _inputs(data)
     opened = graph.open()
     witness = Witness(opened, written, fork_of=source)
-    with interruptible(lambda: witness.outcome("loaded")), _progress(quiet) as line:
-        result = opened.ingest(given, progress=RowCounts(line), **options)
+    with interruptible(lambda: witness.outcome("loaded")), _progress(engine, quiet) as counts:
+        result = opened.ingest(given, progress=counts, **options)
     if as_json:
         print_json({"uri": graph.address, **result.to_json()})
     else:
@@ -176,8 +178,8 @@ def _stdin() -> IO[bytes]:
     return sys.stdin.buffer
 
 
-def _progress(is_quiet: bool) -> StatusLine:
-    return StatusLine.on_stderr(is_quiet=is_quiet)
+def _progress(engine: str, is_quiet: bool) -> AbstractContextManager[RowCounts]:
+    return row_counts("loading on Spark" if engine == "spark" else "loading", is_quiet=is_quiet)
 
 
 def _load_lines(address: str, result: LoadResult, rejects: Path | None) -> Iterator[str]:

@@ -29,12 +29,20 @@ if TYPE_CHECKING:
     from omnigraph_core.write.sources import Source
 
 PART_BYTES: Final = 64 << 20
+_LEAST_BYTES: Final = 16 << 20
+_GOOD_COUNT: Final = 16
+"""Parts that keep some processors busy to the end, and tell how far a load is."""
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _PARQUET_MAGIC: Final = b"PAR1"
 
 
-def split(sources: Sequence[Source], places: Places, *, part_bytes: int = PART_BYTES) -> list[Part]:
+def split(
+    sources: Sequence[Source], places: Places, *, part_bytes: int | None = None
+) -> list[Part]:
     """All sources in parts. Each must be a file, as `within_reach` makes them."""
+    if part_bytes is None:
+        size = sum(source.size for source in sources)
+        part_bytes = min(max(size // _GOOD_COUNT, _LEAST_BYTES), PART_BYTES)
     parts: list[Part] = []
     for index, source in enumerate(sources):
         for piece in _pieces(source, part_bytes):
@@ -99,7 +107,7 @@ def _row_groups(source: Source, file: Path | ObjectFile, part_bytes: int) -> Ite
     with open_file(file) as raw:
         try:
             metadata = parquet.ParquetFile(pa.PythonFile(raw, "r")).metadata
-        except pa.ArrowException:
+        except (pa.ArrowException, OSError):  # the latter also for a footer that is none
             yield source  # whoever reads it says what is wrong
             return
         groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]

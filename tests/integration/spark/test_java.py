@@ -30,13 +30,12 @@ def no_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
-def make_java(home: Path, version: str, *, has_module: bool = True) -> Path:
+def make_java(home: Path, version: str) -> Path:
     """A Java that tells its version, and repeats any other arguments."""
     java = home / "bin" / "java"
     java.parent.mkdir(parents=True)
-    refusal = "" if has_module else f'[ "$1" = {FLAG} ] && echo "no such module" >&2 && exit 1'
     java.write_text(
-        f"#!/bin/sh\n{refusal}\n"
+        "#!/bin/sh\n"
         f'case "$*" in *-version*) echo \'openjdk version "{version}"\' >&2; exit 0;; esac\n'
         'for argument; do echo "<$argument>"; done\n'
     )
@@ -45,22 +44,26 @@ def make_java(home: Path, version: str, *, has_module: bool = True) -> Path:
 
 
 @pytest.mark.parametrize("version", ["17.0.15", "21-ea", "25.0.2"])
-def test_java_home_is_used_as_it_is(
+def test_java_home_is_used_without_the_module(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str
 ) -> None:
-    make_java(tmp_path / "jdk", version)
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "jdk"))
-    assert java_home() == tmp_path / "jdk"
+    """Not every Java has it, and those that have warn of it at every start."""
+    make_java(tmp_path / "it's a jdk", version)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "it's a jdk"))
+    home = java_home()
+    assert home.is_relative_to(tmp_path / "cache" / "omnigraph" / "java")
+    given = ["-Xmx1g", FLAG, "a b", "", '"$x"', "*", FLAG, "-cp", "x:y"]
+    wanted = [f"<{argument}>" for argument in given if argument != FLAG]
+    assert arguments_through(home, *given) == wanted
 
 
 @pytest.mark.parametrize(
-    ("version", "has_module", "told"),
-    [("11.0.2", True, "Java 11"), ("1.8.0_392", False, "Java 8"), ("16", True, "Java 16")],
+    ("version", "told"), [("11.0.2", "Java 11"), ("1.8.0_392", "Java 8"), ("16", "Java 16")]
 )
 def test_a_java_home_that_is_too_old(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, has_module: bool, told: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, told: str
 ) -> None:
-    java = make_java(tmp_path / "jdk", version, has_module=has_module)
+    java = make_java(tmp_path / "jdk", version)
     make_java(tmp_path / "good", "21")
     (tmp_path / "path" / "java").symlink_to(tmp_path / "good" / "bin" / "java")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "jdk"))
@@ -96,28 +99,12 @@ def test_a_java_home_that_does_not_run(
         java_home()
 
 
-def test_java_on_the_path_is_followed_to_its_home(tmp_path: Path) -> None:
-    make_java(tmp_path / "jdk", "21")
-    (tmp_path / "path" / "java").symlink_to(tmp_path / "jdk" / "bin" / "java")
-    assert java_home() == tmp_path / "jdk"
-
-
-def test_a_java_that_is_in_no_home_gets_one(tmp_path: Path) -> None:
-    java = make_java(tmp_path / "x", "21")
-    java.rename(tmp_path / "path" / "java")
-    assert arguments_through(java_home(), "a b") == ["<a b>"]
-
-
-def test_a_java_without_the_module_gets_a_wrapper(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    make_java(tmp_path / "it's a jdk", "25", has_module=False)
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "it's a jdk"))
+def test_java_on_the_path(tmp_path: Path) -> None:
+    java = make_java(tmp_path / "jdk", "21")
+    (tmp_path / "path" / "java").symlink_to(java)
     home = java_home()
-    assert home.is_relative_to(tmp_path / "cache" / "omnigraph" / "java")
-    given = ["-Xmx1g", FLAG, "a b", "", '"$x"', "*", FLAG, "-cp", "x:y"]
-    wanted = [f"<{argument}>" for argument in given if argument != FLAG]
-    assert arguments_through(home, *given) == wanted
+    assert arguments_through(home, "a b") == ["<a b>"]
+    assert f"exec {java} " in (home / "bin" / "java").read_text(), "by its own name"
 
 
 def arguments_through(home: Path, *arguments: str) -> list[str]:
@@ -170,7 +157,7 @@ def test_the_wrapper_is_made_once_and_mended(tmp_path: Path) -> None:
 
 
 def test_many_may_make_the_wrapper_at_once(tmp_path: Path) -> None:
-    make_java(tmp_path / "jdk", "25", has_module=False)
+    make_java(tmp_path / "jdk", "25")
     env = {"JAVA_HOME": str(tmp_path / "jdk"), "PATH": "/usr/bin:/bin"}
     with ThreadPoolExecutor(3) as pool:
         done = list(pool.map(lambda _: run_wrapper(env), range(3)))

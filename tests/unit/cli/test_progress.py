@@ -9,7 +9,13 @@ import threading
 import pytest
 
 from omnigraph_core.cli import progress
-from omnigraph_core.cli.progress import ByteCounts, FileCounts, RowCounts, StatusLine
+from omnigraph_core.cli.progress import (
+    ByteCounts,
+    FileCounts,
+    RowCounts,
+    StatusLine,
+    row_counts,
+)
 from omnigraph_core.write.progress import Progress, Step
 
 
@@ -174,3 +180,34 @@ def test_a_failure_clears_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="stop"):
         fail()
     assert terminal.getvalue().endswith("\r\x1b[K")
+
+
+def test_a_load_that_has_no_rows_yet_is_seen_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Watched(Terminal):
+        def __init__(self) -> None:
+            super().__init__()
+            self.shown = threading.Event()
+
+        def write(self, text: str) -> int:
+            if text.startswith("\r\x1b[Kloading"):
+                self.shown.set()
+            return super().write(text)
+
+    monkeypatch.setattr(progress, "PATIENCE", 0.01)
+    empty, filled = Watched(), Watched()
+    monkeypatch.setattr(sys, "stderr", empty)
+    with row_counts("loading on Spark", is_quiet=False):
+        assert empty.shown.wait(60)
+    assert empty.getvalue().startswith("\r\x1b[Kloading on Spark … 0 s")
+    assert empty.getvalue().endswith("\r\x1b[K"), "nothing of it is left"
+    monkeypatch.setattr(sys, "stderr", filled)
+    with row_counts("loading", is_quiet=False) as counts:
+        assert filled.shown.wait(60)
+        counts(Progress(Step.READ, 12))
+    assert "12 rows read" in filled.getvalue().splitlines()[-1]
+    assert filled.getvalue().endswith("\n")
+    log = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", log)
+    with row_counts("loading", is_quiet=False) as counts:
+        counts(Progress(Step.READ, 12))
+    assert log.getvalue() == ""

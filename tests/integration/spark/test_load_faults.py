@@ -1,0 +1,172 @@
+"""Loads on Spark that go wrong: interrupted, killed, short of memory, fed with broken files."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import pty
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from omnigraph_core.engine.omnigraph import Omnigraph
+from tests.integration.cli.process import ENVIRONMENT, OMNIGRAPH
+from tests.support import spark_loads
+from tests.support.ageing import clean_up
+from tests.support.load_worlds import SCHEMA, outcome
+from tests.support.spark import ROOT, SECONDS
+
+if TYPE_CHECKING:
+    from tests.support.spark import Driver
+
+ROWS: Final = 60_000
+TEXT: Final = "a wide row " * 180
+HEAP: Final = json.dumps({"spark.driver.memory": "512m"})
+
+
+def part(number: int, name: str = "") -> str:
+    return json.dumps({"type": "Part", "data": {"sku": f"p{number}", "name": name, "stock": 1}})
+
+
+class Command:
+    """`omnigraph load --engine spark` at a terminal, in a session of its own, with a small heap."""
+
+    def __init__(self, graph: Path, data: Path) -> None:
+        self._terminal, other_end = pty.openpty()
+        self.screen = b""
+        self.process = subprocess.Popen(
+            [OMNIGRAPH, "load", graph, "--data", data, "--engine", "spark", "--mode", "append"],
+            env={
+                **ENVIRONMENT,
+                "PATH": os.environ["PATH"],
+                "PYTHONPATH": str(ROOT),
+                "OMNIGRAPH_SPARK_CONF": HEAP,
+            },
+            stdout=other_end,
+            stderr=other_end,
+            start_new_session=True,
+        )
+        os.close(other_end)
+
+    def follow(self, until: str | None = None) -> str:
+        """Read the screen until it shows a text, or to the end."""
+        while until is None or until.encode() not in self.screen:
+            try:
+                self.screen += os.read(self._terminal, 4096)
+            except OSError:  # how a terminal says that nobody writes to it any more
+                os.close(self._terminal)
+                assert until is None, self.screen.decode()
+                break
+        return self.screen.decode().replace("\r\n", "\n")
+
+    def left_behind(self) -> list[str]:
+        """Processes of its session, once it had the time to end them."""
+        deadline = time.monotonic() + SECONDS
+        while (found := _session(self.process.pid)) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        return found
+
+
+def _session(leader: int) -> list[str]:
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            state, _, _, session = (entry / "stat").read_text().rpartition(")")[2].split()[:4]
+            command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if int(session) == leader and state != "Z":
+            found.append(command)
+    return found
+
+
+def files_below(graph: Path) -> list[str]:
+    """Rows that lie there, referred to or not, and what tasks leave for each other."""
+    found = [*graph.glob("nodes/**/data/*"), *(graph / "_scratch").rglob("*")]
+    return sorted(str(path.relative_to(graph)) for path in found if path.is_file())
+
+
+def test_a_load_that_is_ended_in_the_midst_has_not_been(tmp_path: Path) -> None:
+    """Interrupted, then killed, then left alone: more rows than its heap could hold land once."""
+    data, graph = tmp_path / "parts.jsonl", tmp_path / "graph"
+    data.write_text("\n".join(part(number, TEXT) for number in range(ROWS)))
+    assert data.stat().st_size > 100 << 20
+    og = Omnigraph.init(str(graph), SCHEMA)
+    head = og.head_commit_id_for_branch()
+
+    interrupted = Command(graph, data)
+    interrupted.follow(until=" rows read")
+    os.killpg(interrupted.process.pid, signal.SIGINT)  # as a terminal does
+    screen = interrupted.follow()
+    assert interrupted.process.wait(SECONDS) == 130
+    assert "loading on Spark … " in screen
+    assert screen.endswith("\ninterrupted: nothing was loaded\n"), screen
+    assert "WARNING" not in screen
+    assert "Traceback" not in screen
+    assert interrupted.left_behind() == []
+    assert og.head_commit_id_for_branch() == head
+
+    killed = Command(graph, data)
+    killed.follow(until=" rows read")
+    killed.process.kill()
+    assert killed.process.wait(SECONDS) == -signal.SIGKILL
+    assert killed.left_behind() == []
+    assert og.head_commit_id_for_branch() == head
+    assert og.snapshot().table("node:Part").row_count == 0
+    assert files_below(graph) != []
+    clean_up(og, keep=1)
+    assert files_below(graph) == []
+
+    landed = Command(graph, data)
+    screen = landed.follow()
+    assert landed.process.wait(SECONDS) == 0, screen
+    assert f"{ROWS:,} rows read, {ROWS:,} validated, {ROWS:,} staged" in screen
+    assert f"with append: {ROWS} nodes across 1 node types" in screen
+    assert og.snapshot().table("node:Part").row_count == ROWS
+    assert len(og.list_commits()) == 2
+    assert og.verify(is_deep=True).is_sound
+
+
+@pytest.mark.parametrize("driver", ["local"], indirect=True)
+def test_broken_files_among_good_ones_name_themselves(driver: Driver, tmp_path: Path) -> None:
+    def lines(*numbers: int) -> bytes:
+        return "\n".join(part(number) for number in range(*numbers)).encode()
+
+    packed = gzip.compress(lines(50, 100))
+    damaged = bytearray(gzip.compress(lines(100, 110)))
+    damaged[-6] ^= 0xFF  # of the checksum
+    sink = pa.BufferOutputStream()
+    parquet.write_table(pa.table({"label": ["a", "b"]}), sink)
+    table = bytearray(sink.getvalue())
+    table[-12:-8] = b"\xff\xff\xff\x7f"  # of the footer
+    contents = {
+        "good.jsonl": lines(50),
+        "cut.jsonl.gz": packed[: len(packed) // 2],
+        "damaged.jsonl.gz": bytes(damaged),
+        "Bin.parquet": bytes(table),
+        "latin.jsonl": b"\n".join([lines(110, 113), "größe".encode("latin-1"), lines(113, 115)]),
+        "Note.csv": b"id,text\nn1,\xff\n",
+    }
+    (tmp_path / "nodes").mkdir()
+    given = [str(tmp_path / "nodes" / name) for name in contents]
+    for path, content in zip(given, contents.values(), strict=True):
+        Path(path).write_bytes(content)
+    og = Omnigraph.init(str(tmp_path / "graph"), SCHEMA)
+    kind, told = driver.call(spark_loads.load, og.uri, given)
+    assert (kind, told) == outcome(lambda: og.load(given))
+    found = json.loads("".join(told))["violations"]
+    assert {Path(item["file"]).name: item.get("line") for item in found} == {
+        "cut.jsonl.gz": None,
+        "damaged.jsonl.gz": None,
+        "Bin.parquet": None,
+        "latin.jsonl": 4,
+        "Note.csv": 2,
+    }
+    assert len(og.list_commits()) == 1
