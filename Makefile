@@ -11,7 +11,7 @@ BENCH := .venv-bench
 BENCH_READY := $(BENCH)/.ready
 WORKERS ?= auto
 
-.PHONY: help install lock up fmt lint types layers test test-property check docs-check bench \
+.PHONY: help install lock up local-store fmt lint types layers test test-property check docs-check bench \
         bench-read corpus-update clean
 
 help: ## list the targets
@@ -30,6 +30,7 @@ $(READY): requirements.lock pyproject.toml
 lock: $(READY) ## resolve the newest allowed versions and rewrite requirements.lock
 	$(UV) pip compile pyproject.toml --group dev --upgrade --universal --python-version 3.11 \
 	  --generate-hashes --no-header --no-annotate --no-emit-index-url --quiet -o requirements.lock
+	UV=$(UV) deploy/locks/make.sh
 
 up: export OMNIGRAPH_EMBEDDINGS_MOCK = 1
 up: $(READY) ## the main job: check the example's queries, make its graph, load it and ask it
@@ -42,6 +43,9 @@ up: $(READY) ## the main job: check the example's queries, make its graph, load 
 	$(BIN)/omnigraph read build/maintenance --query examples/maintenance/queries.gq --name busiest_technicians --params '{"least": 1}'
 	$(BIN)/omnigraph read build/maintenance --query examples/maintenance/queries.gq --name similar_reports --params '{"words": "oil pump", "site": "harbour"}'
 	$(BIN)/omnigraph query explain build/maintenance --query examples/maintenance/queries.gq --name similar_reports
+
+local-store: $(READY) ## a graph on an S3 store of this machine, served over HTTP until Ctrl-C
+	deploy/s3-local.sh
 
 fmt: $(READY) ## format and fix what can be fixed
 	$(BIN)/ruff format .

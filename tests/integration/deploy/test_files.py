@@ -1,0 +1,279 @@
+"""What is below deploy/ agrees with itself and the code, as far as that shows without Docker."""
+
+from __future__ import annotations
+
+import configparser
+import json
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from functools import cache
+from importlib.metadata import distribution
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+import yaml
+from dagster._cli import cli as dagster_cli
+from dagster._daemon.cli import cli as daemon_cli
+from dagster_webserver.cli import cli as webserver_cli
+
+from omnigraph_assets.refresh import LOCATION
+from omnigraph_core.server.main import cli as server_cli
+from omnigraph_core.server.settings import SERVER_SETTINGS
+from omnigraph_core.settings import SETTINGS
+from omnigraph_core.spark.settings import SPARK_SETTINGS
+
+ROOT = Path(__file__).parent.parent.parent.parent
+DEPLOY = ROOT / "deploy"
+DOCKERFILES = sorted(DEPLOY.glob("*.Dockerfile"))
+YAMLS = sorted(DEPLOY.rglob("*.yaml"))
+SCRIPTS = sorted(DEPLOY.rglob("*.sh"))
+VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+COMMANDS = {
+    "dagster": dagster_cli,
+    "dagster-daemon": daemon_cli,
+    "dagster-webserver": webserver_cli,
+    "omnigraph-server": typer.main.get_command(server_cli),
+}
+OF_OTHERS = {"DAGSTER_HOME", "PYTHONPATH", "POSTGRES_USER", "POSTGRES_PASSWORD", "POSTGRES_DB"}
+INSTRUCTIONS = {
+    "FROM", "WORKDIR", "COPY", "RUN", "ENV", "USER", "EXPOSE", "VOLUME", "CMD",
+}  # fmt: skip
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(DEPLOY))
+
+
+@cache
+def instructions(path: Path) -> list[tuple[str, str]]:
+    lines = [line for line in path.read_text().splitlines() if line and not line.startswith("#")]
+    found = [tuple(line.split(maxsplit=1)) for line in lines]
+    assert {name for name, _ in found} <= INSTRUCTIONS
+    return found  # type: ignore[return-value]
+
+
+def last(path: Path, instruction: str) -> str:
+    return [rest for name, rest in instructions(path) if name == instruction][-1]
+
+
+@cache
+def documents(name: str) -> list[Any]:
+    return list(yaml.safe_load_all((DEPLOY / name).read_text()))
+
+
+def compose() -> dict[str, dict[str, Any]]:
+    services: dict[str, dict[str, Any]] = documents("compose.yaml")[0]["services"]
+    return services
+
+
+@cache
+def known_variables() -> set[str]:
+    """Ours, those of the platform's definitions, of dagster.yaml and of the scripts."""
+    settings = {item.name for item in (*SETTINGS, *SERVER_SETTINGS, *SPARK_SETTINGS)}
+    definitions = ROOT / "omnigraph_assets" / "defs" / "graph" / "defs.yaml"
+    platform = set(re.findall(r"env\('(\w+)'", definitions.read_text()))
+    dagster = set(re.findall(r"{env: (\w+)}", (DEPLOY / "dagster" / "dagster.yaml").read_text()))
+    store = set(re.findall(r"STORE_\w+", (DEPLOY / "store.sh").read_text()))
+    return settings | platform | dagster | store | OF_OTHERS
+
+
+def check_command(words: list[str]) -> None:
+    """A command of ours or of Dagster whose options it takes, or a script of ours."""
+    if words[0].endswith(".sh"):
+        script = DEPLOY / Path(words[0]).name
+        assert script.stat().st_mode & 0o111, "is not executable"
+        return
+    command, name, rest = COMMANDS[words[0]], words[0], words[1:]
+    assert any(name == point.name for point in entry_points()), f"no command {name}"
+    while hasattr(command, "commands"):
+        command, rest = command.commands[rest[0]], rest[1:]
+    command.make_parser(typer.Context(command)).parse_args(list(rest))
+
+
+@cache
+def entry_points() -> list[Any]:
+    names = ("omnigraph", "dagster", "dagster-webserver")
+    return [point for name in names for point in distribution(name).entry_points]
+
+
+@pytest.mark.parametrize("path", DOCKERFILES, ids=name_of)
+def test_dockerfile(path: Path) -> None:
+    for name, rest in instructions(path):
+        if name == "FROM":
+            assert rest.split()[0] == "python:3.11-slim"
+        elif name == "COPY" and not rest.startswith("--from=build "):
+            for source in rest.split()[:-1]:
+                assert (ROOT / source).exists(), source
+        elif name == "ENV":
+            assert rest.split("=")[0] in known_variables()
+        elif name == "RUN" and rest.startswith("pip install"):
+            assert "--require-hashes" in rest or "--no-index" in rest
+        elif name == "RUN" and "wheel" in rest:
+            assert "--no-build-isolation" in rest, "would fetch what no lock names"
+    assert last(path, "USER") == "10001"
+    wheels = re.findall(r"omnigraph-([\d.]+)-py3", path.read_text())
+    assert set(wheels) <= {VERSION}
+    check_command(json.loads(last(path, "CMD")))
+
+
+def test_context_holds_what_is_copied() -> None:
+    lines = (ROOT / ".dockerignore").read_text().splitlines()
+    kept = [line[1:] for line in lines if line.startswith("!")]
+    for path in DOCKERFILES:
+        for name, rest in instructions(path):
+            if name == "COPY" and not rest.startswith("--from=build "):
+                for source in rest.split()[:-1]:
+                    assert any(source == item or source.startswith(f"{item}/") for item in kept)
+
+
+@pytest.mark.parametrize("lock", sorted((DEPLOY / "locks").glob("*.lock")), ids=name_of)
+def test_locks_pin_what_is_tested(lock: Path) -> None:
+    """Every version and every hash is that of requirements.lock, except what only images have."""
+    tested = pins(ROOT / "requirements.lock")
+    only_here = {"dagster-postgres", "psycopg2-binary", "uv-build"}
+    found = pins(lock)
+    assert found
+    assert all(hashes for hashes in found.values())
+    others = {pin: hashes for pin, hashes in found.items() if pin.split("==")[0] not in only_here}
+    assert {pin: tested.get(pin) for pin in others} == others
+
+
+def pins(lock: Path) -> dict[str, frozenset[str]]:
+    found: dict[str, set[str]] = {}
+    pin = ""
+    for line in lock.read_text().splitlines():
+        if match := re.match(r"([\w.-]+)(\[[\w,-]+\])?(==[^ ;]+)", line):
+            pin = match[1] + match[3]
+            found.setdefault(pin, set())
+        found[pin].update(re.findall(r"--hash=(\S+)", line))
+    return {pin: frozenset(hashes) for pin, hashes in found.items()}
+
+
+@pytest.mark.parametrize("path", YAMLS, ids=name_of)
+def test_yaml(path: Path) -> None:
+    """It parses, and every image has a tag that stays what it is."""
+    assert all(document for document in documents(name_of(path)))
+    for image in re.findall(r"^ *-? ?image: ([^{\s]+)$", path.read_text(), re.MULTILINE):
+        name, tag = image.split(":")
+        assert tag != "latest"
+        if name.startswith("omnigraph-"):
+            assert tag == VERSION
+            assert (DEPLOY / f"{name.removeprefix('omnigraph-')}.Dockerfile").exists()
+
+
+@pytest.mark.parametrize("name", sorted(compose()))
+def test_service(name: str) -> None:
+    service = compose()[name]
+    assert set(service.get("environment", {})) <= known_variables()
+    for other in service.get("depends_on", []):
+        assert other in compose()
+    for volume in service.get("volumes", []):
+        assert volume.split(":")[0] in documents("compose.yaml")[0]["volumes"]
+    if "command" in service:
+        check_command(service["command"])
+    if "build" in service:
+        assert (DEPLOY / service["build"]["context"]).resolve() == ROOT
+        assert (ROOT / service["build"]["dockerfile"]).exists()
+    image = service["image"].split(":")[0].removeprefix("omnigraph-")
+    for port in service.get("ports", []):
+        address, _, inside = port.split(":")
+        assert address == "127.0.0.1"
+        assert inside == last(DEPLOY / f"{image}.Dockerfile", "EXPOSE")
+
+
+def test_services_find_each_other() -> None:
+    """Host names in addresses are services, with the ports that their images listen on."""
+    text = (DEPLOY / "compose.yaml").read_text()
+    addresses = re.findall(r"(?:http|sc)://([a-z-]+):(\d+)", text)
+    (location,) = documents("dagster/workspace.yaml")[0]["load_from"]
+    server = location["grpc_server"]
+    for host, port in [*addresses, (server["host"], str(server["port"]))]:
+        assert port == last(DEPLOY / f"{host}.Dockerfile", "EXPOSE")
+        assert host in compose()
+    example = (DEPLOY / "environment.example").read_text()
+    secrets = set(re.findall(r"\${(\w+):\?}", text))
+    assert secrets == set(re.findall(r"^(\w+)=", example, re.MULTILINE))
+
+
+def test_instances_differ_in_where_things_are() -> None:
+    """One machine or many: queues, retries and retention are the same."""
+    places = {"storage", "local_artifact_storage", "compute_logs", "defs_state_storage"}
+    one = yaml.safe_load((ROOT / "dagster.yaml").read_text())
+    (many,) = documents("dagster/dagster.yaml")
+    assert one.keys() == many.keys()
+    assert {k: v for k, v in one.items() if k not in places} == {
+        k: v for k, v in many.items() if k not in places
+    }
+    (values,) = documents("kubernetes/dagster-values.yaml")
+    queue = values["dagsterDaemon"]["runCoordinator"]["config"]["queuedRunCoordinator"]
+    assert queue["maxConcurrentRuns"] == one["concurrency"]["runs"]["max_concurrent_runs"]
+    assert queue["tagConcurrencyLimits"] == one["concurrency"]["runs"]["tag_concurrency_limits"]
+    pin = f"dagster=={values['dagsterDaemon']['image']['tag']}"
+    assert pin in pins(ROOT / "requirements.lock")
+
+
+def test_manifests() -> None:
+    (listed,) = documents("kubernetes/kustomization.yaml")
+    (settings,) = documents("kubernetes/settings.yaml")
+    (secret,) = documents("kubernetes/secret.example.yaml")
+    assert set(settings["data"]) | set(secret["stringData"]) <= known_variables()
+    items = [item for name in listed["resources"] for item in documents(f"kubernetes/{name}")]
+    by_kind = {(item["kind"], item["metadata"]["name"]): item for item in items}
+    for name in ("server", "spark"):
+        pod = by_kind["Deployment", name]["spec"]["template"]
+        (container,) = pod["spec"]["containers"]
+        (port,) = container["ports"]
+        service = by_kind["Service", name]["spec"]
+        assert pod["spec"]["securityContext"]["runAsUser"] == 10001
+        assert str(port["containerPort"]) == last(DEPLOY / f"{name}.Dockerfile", "EXPOSE")
+        assert (service["selector"], service["ports"][0]["targetPort"]) == (
+            pod["metadata"]["labels"],
+            port["name"],
+        )
+        sources = [next(iter(source.values()))["name"] for source in container["envFrom"]]
+        assert sources == [settings["metadata"]["name"], secret["metadata"]["name"]]
+    (values,) = documents("kubernetes/dagster-values.yaml")
+    (location,) = values["dagster-user-deployments"]["deployments"]
+    check_command(["dagster", "code-server", "start", *location["codeServerArgs"]])
+    assert str(location["port"]) == last(DEPLOY / "code-location.Dockerfile", "EXPOSE")
+    (listed_location,) = documents("dagster/workspace.yaml")[0]["load_from"]
+    assert location["name"] == listed_location["grpc_server"]["location_name"] == LOCATION
+    allowed = by_kind["NetworkPolicy", "spark"]["spec"]["ingress"][0]["from"][0]
+    assert allowed["podSelector"]["matchLabels"] == {"deployment": location["name"]}
+
+
+def test_unit() -> None:
+    unit = configparser.ConfigParser(strict=False, interpolation=None)
+    text = (DEPLOY / "systemd" / "omnigraph-server.service").read_text()
+    unit.optionxform = str  # type: ignore[assignment, method-assign]
+    unit.read_string(text)
+    words = shlex.split(unit["Service"]["ExecStart"])
+    check_command([Path(words[0]).name, *words[1:]])
+    assert set(re.findall(r"^Environment=(\w+)=", text, re.MULTILINE)) <= known_variables()
+    (stop,) = [item for item in SERVER_SETTINGS if item.name == "OMNIGRAPH_SHUTDOWN_TIMEOUT"]
+    assert float(unit["Service"]["TimeoutStopSec"]) > stop.default
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=name_of)
+def test_script(path: Path) -> None:
+    assert path.read_text().startswith("#!/usr/bin/env bash\n")
+    assert "set -euo pipefail\n" in path.read_text()
+    subprocess.run(["bash", "-n", path], check=True)
+
+
+def test_spark_starts_with_the_java_and_python_of_the_image() -> None:
+    """As far as its version: the Connect server itself is started by the tests of Spark."""
+    done = subprocess.run(
+        [DEPLOY / "spark-connect.sh", "--version"],
+        env={"PYTHON": sys.executable, "PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    pin = next(p for p in pins(DEPLOY / "locks" / "platform.lock") if p.startswith("pyspark=="))
+    assert f"version {pin.split('==')[1]}" in done.stderr

@@ -1,0 +1,132 @@
+"""`deploy/s3-local.sh`, run as a user runs it: a store, a graph on it, a server, and Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import httpx2
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parent.parent.parent.parent
+SCRIPT = ROOT / "deploy" / "s3-local.sh"
+STORY = ROOT / "examples" / "river" / "story.jsonl"
+STORE_PORTS = [number + more for number in range(4) for more in (0, 10_000)]
+START_SECONDS = 300
+"""Long enough for a machine that is busy with other tests."""
+
+
+def is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def free_ports() -> tuple[int, int]:
+    """For the store and for the server, below the range the system hands out by itself."""
+    while True:
+        store = random.randrange(10_000, 19_000)
+        wanted = [*(store + port for port in STORE_PORTS), store + 5]
+        if all(map(is_free, wanted)):
+            return store, store + 5
+
+
+def command(directory: Path, store: int, server: int) -> dict[str, object]:
+    environment = {
+        "BIN": str(Path(sys.executable).parent),
+        "PATH": "/usr/bin:/bin",
+        "PYTHONPATH": str(ROOT),
+        "S3_PORT": str(store),
+        "SERVER_PORT": str(server),
+        "S3_LOCAL_DIR": str(directory),
+    }
+    return {"args": [SCRIPT, STORY], "env": environment, "text": True}
+
+
+@pytest.fixture
+def short_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Sockets have short names."""
+    return tmp_path_factory.mktemp("s")
+
+
+@pytest.fixture
+def running(short_path: Path) -> Iterator[tuple[subprocess.Popen[str], int, int]]:
+    store, server = free_ports()
+    process: subprocess.Popen[str] = subprocess.Popen(
+        **command(short_path, store, server),  # type: ignore[call-overload]
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    overdue = threading.Timer(START_SECONDS, process.terminate)
+    overdue.start()
+    try:
+        yield process, store, server
+    finally:
+        overdue.cancel()
+        process.terminate()
+        process.communicate()
+
+
+def test_from_nothing_to_answers_and_back(
+    running: tuple[subprocess.Popen[str], int, int],
+) -> None:
+    process, store, server = running
+    assert process.stdout is not None
+    said = ""
+    for line in process.stdout:
+        said += line
+        if "Ctrl-C stops everything" in line:
+            break
+    assert "ready\n" in said, said
+    assert "44 nodes across 12 node types" in said
+    answer = httpx2.post(
+        f"http://127.0.0.1:{server}/queries/suspects",
+        json={"params": {"number": "IN-2030-1"}},
+        timeout=120,
+    )
+    rows = answer.json()["rows"]
+    assert [row["facility"] for row in rows] == ["Bend paper mill", "Cinder slate quarry"]
+    snapshot = httpx2.get(f"http://127.0.0.1:{server}/snapshot", timeout=120).json()
+    assert snapshot["tables"]
+
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    assert process.wait(120) == 130
+    deadline = time.monotonic() + 30
+    ports = [*(store + port for port in STORE_PORTS), server]
+    while not all(map(is_free, ports)):
+        assert time.monotonic() < deadline, [port for port in ports if not is_free(port)]
+        time.sleep(0.05)
+
+
+def test_a_taken_port_is_told_before_anything_starts(short_path: Path) -> None:
+    store, _ = free_ports()
+    with socket.create_server(("127.0.0.1", 0)) as taken, socket.socket() as other:
+        other.bind(("127.0.0.1", store + 1))
+        server = taken.getsockname()[1]
+        done = subprocess.run(
+            **command(short_path, store, server),  # type: ignore[call-overload]
+            capture_output=True,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [
+        f"error: port {server} is taken: set SERVER_PORT to another one",
+        f"error: port {store + 1} is taken: set S3_PORT to another one",
+    ]
+    assert list(short_path.iterdir()) == []
