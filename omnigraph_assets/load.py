@@ -91,6 +91,7 @@ def _dressed(spec: dg.AssetSpec, specs: Mapping[str, dg.AssetSpec]) -> dg.AssetS
         group_name=wanted.group_name,
         owners=wanted.owners,
         kinds=wanted.kinds,
+        freshness_policy=wanted.freshness_policy,
     )
 
 
@@ -125,7 +126,7 @@ def _plan_op(target: GraphConfig, names: Names, state: AcceptedState) -> dg.OpDe
     def plan(context: dg.OpExecutionContext, config: PlanConfig) -> Iterator[dg.Output[Any]]:
         branch = context.partition_key
         with failures(), target.open() as graph:
-            _refuse_stale(graph, branch, state)
+            refuse_stale(graph, branch, state)
             waiting = waiting_for(graph, target, branch, config.files)
             if not waiting:
                 context.log.warning("No file waits for the branch %s: nothing is loaded", branch)
@@ -139,7 +140,11 @@ def _plan_op(target: GraphConfig, names: Names, state: AcceptedState) -> dg.OpDe
     return plan
 
 
-def _refuse_stale(graph: Omnigraph, branch: str, state: AcceptedState) -> None:
+def refuse_stale(graph: Omnigraph, branch: str, state: AcceptedState) -> None:
+    """
+    Raises:
+        dg.Failure: the definitions were made for another schema than that of the branch.
+    """
     found = graph.schema_show(branch).hash
     if found != state.schema_hash:
         raise dg.Failure(

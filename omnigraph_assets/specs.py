@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 
 import dagster as dg
 
@@ -101,7 +102,14 @@ def manifest_spec(config: GraphConfig, tables: tuple[TableSpec, ...]) -> dg.Asse
         kinds={_STORE},
         metadata={"graph": config.uri},
         partitions_def=names.branches,
+        freshness_policy=_freshness(config),
     )
+
+
+def _freshness(config: GraphConfig) -> dg.FreshnessPolicy | None:
+    if config.fresh_within_hours is None:
+        return None
+    return dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=config.fresh_within_hours))
 
 
 def drops_spec(config: GraphConfig) -> dg.AssetSpec:

@@ -1,0 +1,113 @@
+"""What is derived and kept up: one publish each, by hand, by automation and by schedule."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING
+
+import dagster as dg
+import pytest
+
+from tests.support.platform import PEOPLE, told
+
+if TYPE_CHECKING:
+    from tests.support.platform import Platform
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::dagster.BetaWarning"),
+    pytest.mark.filterwarnings("ignore::dagster.PreviewWarning"),
+]
+
+
+def version(platform: Platform) -> int:
+    return platform.graph.snapshot().manifest_version
+
+
+def loaded(platform: Platform) -> Platform:
+    platform.drop("people.jsonl", *PEOPLE)
+    assert platform.load().success
+    return platform
+
+
+def test_vectors_and_indexes_are_one_publish_each(platform: Platform) -> None:
+    before = version(loaded(platform))
+    made = told(platform.run("embeddings", "main"))
+    assert made["people/embeddings/Person.vector"]["ready"] == 2
+    assert made["people/embeddings/Person.vector"]["vectors_made"] == 2
+    assert version(platform) == before + 1
+    assert platform.run("embeddings", "main").success  # nothing is left to do
+    assert version(platform) == before + 1
+    built = told(platform.run("indexes", "main"))
+    assert built["people/indexes/Person.bio"]["coverage"] == 1.0
+    assert built["people/topology"]["edges"] == 1
+    assert version(platform) == before + 2
+
+
+def test_a_part_of_what_is_derived_may_be_asked_for(platform: Platform) -> None:
+    loaded(platform)
+    key = dg.AssetKey(["people", "indexes", "Person.bio"])
+    result = platform.run("indexes", "main", asset_selection=[key])
+    assert list(told(result)) == ["people/indexes/Person.bio"]
+
+
+def test_cleanup_only_tells_unless_it_is_confirmed(platform: Platform) -> None:
+    loaded(platform)
+    assert "people/compaction" in told(platform.run("compaction", "main"))
+    seen = told(platform.run("cleanup", "main"))
+    assert seen["people/cleanup"]["is_preview"] is True
+    config = {"ops": {"people_maintenance": {"config": {"confirm": True}}}}
+    done = told(platform.run("cleanup", "main", run_config=config))
+    assert done["people/cleanup"]["is_preview"] is False
+
+
+def test_automation_asks_for_what_changed(platform: Platform) -> None:
+    with dg.partition_loading_context(dynamic_partitions_store=platform.instance):
+        first = dg.evaluate_automation_conditions(platform.defs, platform.instance)
+        loaded(platform)
+        second = dg.evaluate_automation_conditions(
+            platform.defs, platform.instance, cursor=first.cursor
+        )
+    asked = {
+        spec.key.path[-1]
+        for spec in platform.defs.resolve_all_asset_specs()
+        if second.get_num_requested(spec.key)
+    }
+    assert {"Person.vector", "Person.bio", "Knows.src"} <= asked
+    assert not any(name.startswith(("Company", "WorksAt")) for name in asked)
+
+
+def test_schedules_ask_for_every_branch(platform: Platform) -> None:
+    platform.graph.branch_create("side")
+    platform.instance.add_dynamic_partitions("people_branches", ["side"])
+    night = dt.datetime(2026, 1, 4, 2, tzinfo=dt.UTC)
+    repository = platform.defs.get_repository_def()
+    for what in ("compaction", "cleanup"):
+        schedule = repository.get_schedule_def(f"people_{what}_schedule")
+        with (
+            dg.partition_loading_context(dynamic_partitions_store=platform.instance),
+            dg.build_schedule_context(
+                instance=platform.instance,
+                scheduled_execution_time=night,
+                repository_def=repository,
+            ) as context,
+        ):
+            requests = schedule.evaluate_tick(context).run_requests
+        assert [request.run_key for request in requests or ()] == [
+            f"{what}:main:2026-01-04",
+            f"{what}:side:2026-01-04",
+        ]
+
+
+def test_integrity_of_what_is_published(platform: Platform) -> None:
+    loaded(platform)
+
+    def verdicts() -> dict[str, bool]:
+        result = platform.run("checks")
+        return {c.check_name: c.passed for c in result.get_asset_check_evaluations()}
+
+    assert verdicts() == {"integrity": True, "mergeable": True}
+    files = platform.directory / "graph" / "nodes"
+    for path in files.rglob("*.lance"):
+        if path.is_file():
+            path.unlink()
+    assert verdicts()["integrity"] is False
