@@ -1,4 +1,4 @@
-"""Who else may do the part of a merge that grows with its rows: views and decisions go to and fro.
+"""Who else may do the part of a merge that grows with its rows: three views in, a decision out.
 
 What is decided about which row is the same wherever it is decided. Nothing that is staged is
 visible, so the work may be done anywhere and lost at any time.
