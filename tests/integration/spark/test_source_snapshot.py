@@ -24,7 +24,7 @@ def views(spark: SparkSession) -> Iterator[SparkSession]:
     yield spark
     for table in spark.catalog.listTables():
         if table.isTemporary:
-            spark.catalog.dropTempView(f"`{table.name}`")
+            spark.catalog.dropTempView(table.name)
 
 
 def names(session: SparkSession) -> set[str]:
