@@ -40,6 +40,7 @@ fi
 
 store='' server=''
 stop() {
+  trap '' INT TERM HUP # a second Ctrl-C leaves nothing behind
   for process in $server $store; do # the server first: it may still write
     kill -TERM "$process" 2>/dev/null || continue
     for _ in {1..150}; do
@@ -54,15 +55,15 @@ stop() {
   done
 }
 trap stop EXIT
+trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
 mkdir -p "$directory"
-STORE_DIR=$directory STORE_PORT=$s3_port WEED=$bin/weed "$root/deploy/store.sh" >"$directory/store.log" 2>&1 &
+# In a session of its own: Ctrl-C must not take the store away from those who still write.
+STORE_DIR=$directory STORE_PORT=$s3_port WEED=$bin/weed setsid "$root/deploy/store.sh" >"$directory/store.log" 2>&1 &
 store=$!
-PYTHON=$bin/python OMNIGRAPH=$bin/omnigraph "$root/deploy/setup.sh" ${data:+"$data"} &
-setup=$!
-wait "$setup"
+PYTHON=$bin/python OMNIGRAPH=$bin/omnigraph "$root/deploy/setup.sh" ${data:+"$data"}
 
 cat >"$directory/omnigraph.yaml" <<YAML
 graphs:

@@ -2,6 +2,7 @@
 # Make the graph OMNIGRAPH_TARGET_URI on an S3 store: the bucket, the graph with the schema of the river example,
 # and its records, or the file that is given. What is there already stays as it is.
 set -euo pipefail
+trap 'exit 130' INT # a command that was interrupted must not count as an answer
 data=${1:+$(realpath "$1")}
 cd "$(dirname "$0")/.."
 : "${OMNIGRAPH_TARGET_URI:?the graph to make, as s3://bucket/prefix}"
