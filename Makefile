@@ -63,7 +63,10 @@ layers: $(READY) ## who may import whom
 	$(BIN)/lint-imports --no-logo
 
 test: $(READY) ## the whole suite
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal --cov --cov-report=term --durations=40
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal --durations=40
+
+coverage: $(READY) ## the whole suite, and which lines it runs: at least 90 of 100
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal --cov --cov-report=term
 
 test-property: $(READY) ## the laws, with ten times the examples
 	HYPOTHESIS_PROFILE=long $(BIN)/pytest -n $(WORKERS) tests/property

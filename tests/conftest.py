@@ -44,14 +44,12 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     return argname if isinstance(val, bytes) else None
 
 
-_MANY_EXAMPLES = ("tests/property/", "tests/faults/", "tests/behaviour/")
-"""What goes the same ways again and again: watching which lines are run would double its time."""
+_SPARK = "tests/integration/spark/"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if item.nodeid.startswith(_MANY_EXAMPLES):
-            item.add_marker(pytest.mark.no_cover)
+    """What starts clusters comes first: then one worker does all of it, and they start once."""
+    items.sort(key=lambda item: not item.nodeid.startswith(_SPARK))
 
 
 @pytest.fixture(scope="session")
