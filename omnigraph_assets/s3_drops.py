@@ -25,7 +25,8 @@ class S3Drops:
             raise ConfigError(f"{address} names no bucket", hint="s3://bucket/prefix")
         self._bucket = bucket
         self._prefix = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
-        self._client: Any = boto3.client("s3")
+        # A session of its own: the one of the process remembers the account of whoever came first.
+        self._client: Any = boto3.session.Session().client("s3")
 
     def list(self) -> list[DroppedFile]:
         return sorted(self._found(), key=lambda file: (file.branch, file.address))
