@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from tests.support.read_queries import Sample
     from tests.support.read_worlds import State
 
-WORLDS = 6
-QUESTIONS = int(os.environ.get("OMNIGRAPH_TEST_SPARK_QUESTIONS", "2"))
+WORLDS = 3
+QUESTIONS = int(os.environ.get("OMNIGRAPH_TEST_SPARK_QUESTIONS", "1"))
 """Per state; a world has 15 states."""
 LEAST_WITH_ROWS = 0.5
 
