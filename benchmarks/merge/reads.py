@@ -48,11 +48,6 @@ MOST_SHARE: Final = 0.02
 """Of the bytes of the tables, that a merge or diff may read of the large graph."""
 MOST_GROWTH: Final = 3.0
 """By which bytes and requests may exceed those of the small graph."""
-REQUESTS_OF_A_CELL: Final = 1.25
-"""That a value of `CELLS` may take, beyond what the small graph takes: where rows are far apart, no
-two values come with one request, however a diff goes about it."""
-BYTES_OF_A_CELL: Final = 4 * 1024
-"""The same for bytes: no less than a chunk of a page is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,20 +157,10 @@ def broken_budgets(measured: Measured) -> list[str]:
         if reading.share > MOST_SHARE:
             broken.append(f"{name}: {reading.share:.1%} of the tables, at most {MOST_SHARE:.0%}")
         before = measured[small][name]
-        if reading.data_bytes > _most_bytes(name, before.data_bytes):
-            most = _most_bytes(name, before.data_bytes)
-            broken.append(f"{name}: {reading.data_bytes:,} bytes, at most {most:,.0f}")
-        if reading.requests > _most_requests(name, before.requests):
-            most = _most_requests(name, before.requests)
-            broken.append(f"{name}: {reading.requests:,} requests, at most {most:,.0f}")
+        for what, count, was in (
+            ("bytes", reading.data_bytes, before.data_bytes),
+            ("requests", reading.requests, before.requests),
+        ):
+            if count > MOST_GROWTH * was:
+                broken.append(f"{name}: {count / max(was, 1):.1f} times the {what}")
     return broken
-
-
-def _most_bytes(name: str, small: int) -> float:
-    return max(MOST_GROWTH * small, BYTES_OF_A_CELL * CELLS.get(name, 0))
-
-
-def _most_requests(name: str, small: int) -> float:
-    if name in CELLS:
-        return small + REQUESTS_OF_A_CELL * CELLS[name]
-    return MOST_GROWTH * small

@@ -1,4 +1,4 @@
-"""How many examples a law is tried on: its number in the long run times ten, else a third of it.
+"""How many examples a law is tried on: its number in the long run times ten, else half of it.
 
 The examples of the usual run are the same each time, so that more of them would tell little more.
 """
@@ -13,4 +13,4 @@ _LEAST = 20
 
 def examples(number: int) -> int:
     """The number for this run, for `@settings(max_examples=…)`."""
-    return number * 10 if LONG else max(min(number, _LEAST), number // 3)
+    return number * 10 if LONG else max(min(number, _LEAST), number // 2)

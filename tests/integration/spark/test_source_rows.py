@@ -21,6 +21,7 @@ from omnigraph_core.errors import (
     DataError,
     EndpointNotFound,
     GraphNotFound,
+    OmnigraphError,
     PolicyDenied,
     PreconditionFailed,
 )
@@ -77,7 +78,7 @@ def write(
     written = [writer.write(iter(rows.slice(n * size, size).to_batches())) for n in range(parts)]
     try:
         writer.commit(list(written))
-    except BaseException:
+    except OmnigraphError:
         writer.abort(list(written))
         raise
 
