@@ -11,7 +11,7 @@ BENCH := .venv-bench
 BENCH_READY := $(BENCH)/.ready
 WORKERS ?= auto
 
-.PHONY: help install lock up local-store fmt lint types layers test test-property check docs-check bench \
+.PHONY: help install lock up down demo-reset local-store fmt lint types layers test test-property check docs-check bench \
         bench-read corpus-update clean
 
 help: ## list the targets
@@ -32,17 +32,14 @@ lock: $(READY) ## resolve the newest allowed versions and rewrite requirements.l
 	  --generate-hashes --no-header --no-annotate --no-emit-index-url --quiet -o requirements.lock
 	UV=$(UV) deploy/locks/make.sh
 
-up: export OMNIGRAPH_EMBEDDINGS_MOCK = 1
-up: $(READY) ## the main job: check the example's queries, make its graph, load it and ask it
-	$(BIN)/omnigraph query lint --schema examples/maintenance/schema.pg --query examples/maintenance/queries.gq
-	rm -rf build/maintenance
-	$(BIN)/omnigraph init build/maintenance --schema examples/maintenance/schema.pg
-	$(BIN)/omnigraph load build/maintenance --data examples/maintenance/data.jsonl
-	$(BIN)/omnigraph embed build/maintenance --status
-	$(BIN)/omnigraph read build/maintenance --query examples/maintenance/queries.gq --name parts_of_machine --params '{"serial": "PR-100"}'
-	$(BIN)/omnigraph read build/maintenance --query examples/maintenance/queries.gq --name busiest_technicians --params '{"least": 1}'
-	$(BIN)/omnigraph read build/maintenance --query examples/maintenance/queries.gq --name similar_reports --params '{"words": "oil pump", "site": "harbour"}'
-	$(BIN)/omnigraph query explain build/maintenance --query examples/maintenance/queries.gq --name similar_reports
+up: $(READY) ## the platform with its example, until Ctrl-C; DAGSTER_PORT, SERVER_PORT, CODE_PORT
+	@$(BIN)/python -m omnigraph_assets.local up
+
+down: $(READY) ## stop a platform that was started elsewhere
+	@$(BIN)/python -m omnigraph_assets.local down
+
+demo-reset: $(READY) ## delete the graph of `make up`, its drops and its Dagster
+	@$(BIN)/python -m omnigraph_assets.local reset
 
 local-store: $(READY) ## a graph on an S3 store of this machine, served over HTTP until Ctrl-C
 	deploy/s3-local.sh

@@ -218,10 +218,3 @@ def test_shell_blocks_name_real_targets(snippet: Snippet) -> None:
 @pytest.mark.parametrize("snippet", of("json"), ids=str)
 def test_json_blocks_parse(snippet: Snippet) -> None:
     assert json.loads(snippet.text)
-
-
-def test_make_up_does_its_job() -> None:
-    done = subprocess.run(["make", "up"], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "0 errors, 0 warnings" in done.stdout
-    assert "2 rows from branch main via parts_of_machine" in done.stdout
