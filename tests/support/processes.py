@@ -1,4 +1,4 @@
-"""Runs a function of a test module in a fresh interpreter: arguments as JSON, talk over pipes.
+"""Runs a function of a test module in a process of its own: arguments as JSON, talk over pipes.
 
 `spawn` starts it, the `Worker` follows or kills it, the `Outcome` says how it ended. A worker ends
 with the process that spawned it, however that one ends.
@@ -15,16 +15,14 @@ import subprocess
 import sys
 import threading
 from dataclasses import dataclass
-from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from omnigraph_core.startup import hide_pandas
+from tests.support.warm import ROOT, WarmProcess
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from types import TracebackType
 
-ROOT: Final = Path(__file__).parent.parent.parent
 _LIFELINE: Final = "TEST_WORKER_LIFELINE"
 ORPHANED_EXIT_CODE: Final = 87
 
@@ -34,21 +32,21 @@ def spawn(target: str, *arguments: Any, env: Mapping[str, str] | None = None) ->
 
     What the function returns, unless None, becomes the last line of its output, as JSON.
     """
-    read_end, write_end = os.pipe()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.support.processes", target, json.dumps(arguments)],
-        cwd=ROOT,
-        env={**os.environ, **(env or {}), _LIFELINE: str(read_end)},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        encoding="utf-8",
-        bufsize=1,
-        pass_fds=(read_end,),
+    lifeline, held = os.pipe()
+    stdin, ours_in = os.pipe()
+    ours_out, stdout = os.pipe()
+    ours_err, stderr = os.pipe()
+    process = WarmProcess(
+        "tests.support.processes:_main",
+        [target, json.dumps(arguments)],
+        folder=ROOT,
+        environment={**os.environ, **(env or {})},
+        streams=(stdin, stdout, stderr),
+        kept={_LIFELINE: lifeline},
     )
-    os.close(read_end)
-    return Worker(target, process, write_end)
+    for end in (lifeline, stdin, stdout, stderr):
+        os.close(end)
+    return Worker(target, process, held, ours_in, ours_out, ours_err)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +72,15 @@ class Outcome:
 class Worker:
     """A running function. As a context manager it is killed at the end of the block, if needed."""
 
-    def __init__(self, target: str, process: subprocess.Popen[str], lifeline: int) -> None:
+    def __init__(
+        self, target: str, process: WarmProcess, lifeline: int, stdin: int, stdout: int, stderr: int
+    ) -> None:
         self.target = target
         self._process = process
         self._lifeline: int | None = lifeline
+        self._stdin_pipe = os.fdopen(stdin, "w", buffering=1, encoding="utf-8")
+        self._stdout_pipe = os.fdopen(stdout, encoding="utf-8")
+        self._stderr_pipe = os.fdopen(stderr, encoding="utf-8")
         self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._stdout: list[str] = []
         self._stderr: list[str] = []
@@ -106,9 +109,8 @@ class Worker:
 
     def send(self, line: str) -> None:
         """One line to the standard input of the worker."""
-        stdin = _present(self._process.stdin)
-        stdin.write(line + "\n")
-        stdin.flush()
+        self._stdin_pipe.write(line + "\n")
+        self._stdin_pipe.flush()
 
     def lines(self, timeout: float = 60) -> Iterator[str]:
         """Lines of its standard output as they come, until it ends or stays silent too long.
@@ -159,28 +161,22 @@ class Worker:
     def _close(self) -> None:
         for reader in self._readers:
             reader.join()
-        stdin, stdout, stderr = self._process.stdin, self._process.stdout, self._process.stderr
-        for stream in (stdout, stderr):
-            _present(stream).close()
+        self._stdout_pipe.close()
+        self._stderr_pipe.close()
         with contextlib.suppress(BrokenPipeError):  # an unread line for a worker that is gone
-            _present(stdin).close()
+            self._stdin_pipe.close()
         if self._lifeline is not None:
             os.close(self._lifeline)
             self._lifeline = None
 
     def _read_stdout(self) -> None:
-        for line in _present(self._process.stdout):
+        for line in self._stdout_pipe:
             self._stdout.append(line)
             self._lines.put(line.rstrip("\n"))
         self._lines.put(None)
 
     def _read_stderr(self) -> None:
-        self._stderr.extend(_present(self._process.stderr))
-
-
-def _present(stream: IO[str] | None) -> IO[str]:
-    assert stream is not None, "every stream of a worker is a pipe"
-    return stream
+        self._stderr.extend(self._stderr_pipe)
 
 
 def say(text: str) -> None:
@@ -195,7 +191,8 @@ def hear() -> str | None:
     return line.rstrip("\n") if line else None
 
 
-def _run(target: str, arguments: str) -> None:
+def _main() -> None:
+    target, arguments = sys.argv
     threading.Thread(target=_end_with_parent, daemon=True).start()
     module, _, function = target.partition(":")
     result = getattr(importlib.import_module(module), function)(*json.loads(arguments))
@@ -207,8 +204,3 @@ def _end_with_parent() -> None:
     """The parent never writes: the read returns when its end of the pipe is closed."""
     os.read(int(os.environ[_LIFELINE]), 1)
     os._exit(ORPHANED_EXIT_CODE)
-
-
-if __name__ == "__main__":
-    hide_pandas()
-    _run(sys.argv[1], sys.argv[2])

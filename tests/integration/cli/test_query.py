@@ -4,28 +4,19 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from omnigraph_core import __version__
+from tests.integration.cli.process import OMNIGRAPH, omnigraph
 
-OMNIGRAPH = Path(sys.executable).parent / "omnigraph"
+if TYPE_CHECKING:
+    from pathlib import Path
+
 SCHEMA = "node Part { sku: String @key  name: String? }\n"
 GOOD = 'query parts() { match { $p: Part { sku: "ä" } } return { $p.sku } }\n'
 BAD = "query parts() { match { $p: Part } return { $p.skus } }\n"
-
-
-def omnigraph(*arguments: object, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [OMNIGRAPH, *map(str, arguments)],
-        cwd=folder,
-        env={"COLUMNS": "100", "LC_ALL": "C.UTF-8"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 @pytest.fixture

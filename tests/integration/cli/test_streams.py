@@ -6,7 +6,7 @@ import json
 import subprocess
 from typing import TYPE_CHECKING
 
-from tests.integration.cli.process import ENVIRONMENT, OMNIGRAPH, omnigraph
+from tests.integration.cli.process import ENVIRONMENT, OMNIGRAPH, installed_omnigraph
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,7 +18,9 @@ def test_an_output_without_all_characters(folder: Path, full: Omnigraph) -> None
     full.branch_create("螺栓")
 
     def said(*arguments: str) -> str:
-        done = omnigraph(*arguments, folder=folder, PYTHONIOENCODING="latin-1", PYTHONUTF8="0")
+        done = installed_omnigraph(
+            *arguments, folder=folder, PYTHONIOENCODING="latin-1", PYTHONUTF8="0"
+        )
         assert (done.returncode, done.stderr) == (0, "")
         return done.stdout
 

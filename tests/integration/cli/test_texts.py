@@ -9,7 +9,7 @@ import pytest
 
 from omnigraph_core import __version__
 from tests.integration.cli.conftest import SCHEMA
-from tests.integration.cli.process import omnigraph
+from tests.integration.cli.process import installed_omnigraph
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 def refused(folder: Path, *arguments: str) -> str:
     """What a command that fails says."""
-    done = omnigraph(*arguments, folder=folder)
+    done = installed_omnigraph(*arguments, folder=folder)
     assert (done.returncode, done.stdout) == (1, "")
     return done.stderr
 
 
 def said(folder: Path, *arguments: str) -> list[str]:
     """The lines of a command that succeeds."""
-    done = omnigraph(*arguments, folder=folder)
+    done = installed_omnigraph(*arguments, folder=folder)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.splitlines()
 

@@ -1,0 +1,240 @@
+"""Processes that need not load the engine first: forked from one that has, and has run nothing.
+
+A command takes a second to load what it needs and a few milliseconds to do its work; a suite of
+thousands of commands would spend most of its time on loading the same files. These start with them
+loaded, and are processes of their own in every other way: streams, environment, folder, signals,
+end. How a command starts from nothing is tested too, with the `omnigraph` that is installed.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import gc
+import importlib
+import io
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from omnigraph_core.startup import hide_pandas
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+ROOT: Final = Path(__file__).parent.parent.parent
+_LOADED: Final = (
+    "httpx2",
+    "pytest",
+    "omnigraph_core.cli.app",
+    "omnigraph_core.cli.opening",
+    "omnigraph_core.client.remote",
+    "omnigraph_core.engine.omnigraph",
+)
+_NUMBER: Final = 8  # bytes of a process id or an exit code
+
+
+class WarmProcess:
+    """Calls `module:function` in a process of its own, the arguments being its `sys.argv`.
+
+    Its streams are the file descriptors given, its environment is all it is given. Descriptors that
+    it is to have as well are `kept` under numbers of their own, told in the environment.
+    """
+
+    def __init__(
+        self,
+        target: str,
+        arguments: Sequence[str],
+        *,
+        folder: Path,
+        environment: Mapping[str, str],
+        streams: tuple[int, int, int],
+        kept: Mapping[str, int] | None = None,
+    ) -> None:
+        self.returncode: int | None = None
+        kept = kept or {}
+        asked = {
+            "target": target,
+            "arguments": list(arguments),
+            "folder": os.fspath(folder),
+            "environment": dict(environment),
+            "kept": list(kept),
+        }
+        self._status, their_end = os.pipe()
+        with tempfile.TemporaryFile() as request:
+            request.write(json.dumps(asked).encode())
+            request.seek(0)
+            given = [request.fileno(), their_end, *streams, *kept.values()]
+            socket.send_fds(_starter(), [b"?"], given)
+        os.close(their_end)
+        self.pid = self._told()
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Its exit code: that of `subprocess`, negative where a signal ended it.
+
+        Raises:
+            subprocess.TimeoutExpired: it did not end in time.
+        """
+        if self.returncode is None:
+            if not select.select([self._status], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(f"process {self.pid}", timeout or 0)
+            self.returncode = self._told()
+            os.close(self._status)
+        return self.returncode
+
+    def kill(self) -> None:
+        """SIGKILL, if it has not ended."""
+        try:
+            self.wait(0)
+        except subprocess.TimeoutExpired:
+            os.kill(self.pid, signal.SIGKILL)
+
+    def _told(self) -> int:
+        told = os.read(self._status, _NUMBER)
+        assert told, "the process that starts the others has ended"
+        return int.from_bytes(told, "big", signed=True)
+
+
+def run(
+    target: str,
+    arguments: Sequence[str],
+    *,
+    folder: Path,
+    environment: Mapping[str, str],
+    stdin: bytes = b"",
+) -> subprocess.CompletedProcess[bytes]:
+    """Run a process to its end."""
+    with (
+        tempfile.TemporaryFile() as read,
+        tempfile.TemporaryFile() as written,
+        tempfile.TemporaryFile() as complained,
+    ):
+        read.write(stdin)
+        read.seek(0)
+        process = WarmProcess(
+            target,
+            arguments,
+            folder=folder,
+            environment=environment,
+            streams=(read.fileno(), written.fileno(), complained.fileno()),
+        )
+        code = process.wait()
+        written.seek(0)
+        complained.seek(0)
+        return subprocess.CompletedProcess(
+            [target, *arguments], code, written.read(), complained.read()
+        )
+
+
+@functools.cache
+def _starter() -> socket.socket:
+    """The way to the process that the others are forked from; it ends with this one."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.support.warm", str(theirs.fileno())],
+            cwd=ROOT,
+            env={**os.environ, "LC_ALL": "C.UTF-8"},
+            pass_fds=[theirs.fileno()],
+        )
+    atexit.register(process.wait)
+    atexit.register(ours.close)
+    return ours
+
+
+def _start_what_is_asked(control: socket.socket) -> dict[str, Any] | None:
+    """Fork for every request. In a forked process: what it is to do. None when nobody asks."""
+    woken, waker = os.pipe()
+    os.set_blocking(waker, False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
+    running: dict[int, int] = {}
+    while True:
+        ready, _, _ = select.select([control.fileno(), woken], [], [])
+        if woken in ready:
+            os.read(woken, 4096)
+            _tell_ends(running)
+        if control.fileno() not in ready:
+            continue
+        message, given, _, _ = socket.recv_fds(control, 1, 64)
+        if not message:
+            return None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Lance warns of forks: nothing of it has run here
+            pid = os.fork()
+        request, status, *streams = given
+        if pid == 0:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            for end in (control.detach(), woken, waker, status, *running.values()):
+                os.close(end)
+            return _become(request, streams)
+        running[pid] = status
+        os.write(status, pid.to_bytes(_NUMBER, "big", signed=True))
+        for end in (request, *streams):
+            os.close(end)
+
+
+def _tell_ends(running: dict[int, int]) -> None:
+    while running:
+        pid, status = os.waitpid(-1, os.WNOHANG)
+        if pid == 0:
+            return
+        end = running.pop(pid)
+        code = os.waitstatus_to_exitcode(status)
+        with contextlib.suppress(BrokenPipeError):  # nobody waits for it any more
+            os.write(end, code.to_bytes(_NUMBER, "big", signed=True))
+        os.close(end)
+
+
+def _become(request: int, streams: list[int]) -> dict[str, Any]:
+    """Take the streams, the folder and the environment of the request."""
+    with open(request, "rb") as file:
+        asked: dict[str, Any] = json.load(file)
+    for number, stream in enumerate(streams[:3]):
+        os.dup2(stream, number)
+        os.close(stream)
+    os.environ.clear()
+    os.environ.update(asked["environment"])
+    os.environ.update(
+        (name, str(end)) for name, end in zip(asked["kept"], streams[3:], strict=True)
+    )
+    os.chdir(asked["folder"])
+    sys.stdin = _stream(0, "<stdin>", "surrogateescape")
+    sys.stdout = _stream(1, "<stdout>", "surrogateescape", is_prompt=os.isatty(1))
+    sys.stderr = _stream(2, "<stderr>", "backslashreplace", is_prompt=True)
+    return asked
+
+
+def _stream(number: int, name: str, errors: str, *, is_prompt: bool = False) -> io.TextIOWrapper:
+    """As the interpreter makes them when it starts."""
+    raw = io.FileIO(number, "w" if number else "r", closefd=False)
+    raw.name = name
+    buffer = io.BufferedWriter(raw) if number else io.BufferedReader(raw)
+    return io.TextIOWrapper(buffer, encoding="utf-8", errors=errors, line_buffering=is_prompt)
+
+
+def _main() -> None:
+    control = socket.socket(fileno=int(sys.argv[1]))
+    hide_pandas()
+    for module in _LOADED:
+        importlib.import_module(module)
+    gc.freeze()  # a forked process would copy every page whose objects it looks at
+    asked = _start_what_is_asked(control)
+    if asked is not None:
+        module, _, function = asked["target"].partition(":")
+        sys.argv = asked["arguments"]
+        getattr(importlib.import_module(module), function)()
+
+
+if __name__ == "__main__":
+    _main()
