@@ -34,12 +34,12 @@ AFTER_OPTIMIZE: Final = "merge, the target compacted since"
 REVERT: Final = "revert of a commit of 50 rows"
 NEW_ENDS: Final = "merge, 50 edges got other ends"
 
-CELLS: Final = {DIFF: 1_000, DIFF_IDS: 500, REVERT: 200}
+CELLS: Final = {DIFF: 500, DIFF_IDS: 300, REVERT: 200}
 """Values of rows far apart that have to be read, for there is no telling or writing rows without
 them: in a large graph each is a page of a column for itself, and so a request.
 
-The diff tells 6 columns of 50 people and 4 of 50 edges, as each branch has kept them of those that
-the other has changed. Without values there remain their ids, the ends of edges on one side, and of
+The diff tells 6 columns of people and 4 of edges at 50 places each, where every branch has kept the
+row that the other has changed. Without values there remain their ids, the ends of edges, and of
 each row a value that tells it from the one with its id. The revert writes 4 columns of 50 edges.
 """
 

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph_core.compare.view import read_ahead
 from omnigraph_core.constants import COMPARE_ROWS
 from omnigraph_core.storage.lookup import ADDRESS
 
@@ -64,6 +65,8 @@ def iter_candidates(
     """All those rows, at most about COMPARE_ROWS of them at a time."""
     sides = ((before, before_own), (after, after_own))
     count = before_own.count + after_own.count
+    if before is not None and after is not None:
+        read_ahead(before, before_own.addresses, after, after_own.addresses, ["id"])
     for chosen in _ranges(sides, -(-count // COMPARE_ROWS.value)) if count else ():
         yield paired_by_id(*(_read(view, own, chosen) for view, own in sides))
 

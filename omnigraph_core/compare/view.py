@@ -19,6 +19,7 @@ from omnigraph_core.errors import InvariantBroken
 from omnigraph_core.schema.arrow import table_schema
 from omnigraph_core.storage.lookup import ADDRESS, iter_taken, take_rows
 from omnigraph_core.storage.row_space import iter_addresses, read_fragments, stored_bytes
+from omnigraph_core.storage.together import read_together
 from omnigraph_core.values import epoch_days, epoch_milliseconds
 
 if TYPE_CHECKING:
@@ -185,6 +186,20 @@ class RowView:
             given = None if rows is None or source.name is None else rows.column(source.name)
             columns.append(_column(given, source.fill, field.type, count))
         return pa.Table.from_arrays(columns, schema=schema)
+
+
+def read_ahead(
+    a: RowView,
+    a_addresses: np.ndarray,
+    b: RowView,
+    b_addresses: np.ndarray,
+    columns: Sequence[str] | None = None,
+) -> None:
+    """Read rows of two versions that are asked for next, where reading them at once is cheaper."""
+    names = a._stored_names(a.columns if columns is None else columns)
+    others = frozenset(b._stored_names(b.columns if columns is None else columns))
+    common = [name for name in names if name in others]
+    read_together(a.table, a_addresses, b.table, b_addresses, common)
 
 
 def _stored(

@@ -17,6 +17,7 @@ from omnigraph_core.errors import InvariantBroken
 from omnigraph_core.storage.blob_columns import PLAIN, plain_rows
 from omnigraph_core.storage.page_widths import row_widths
 from omnigraph_core.storage.row_space import stored_bytes
+from omnigraph_core.storage.sparse import are_far_apart
 from omnigraph_core.storage.translate import translated
 
 if TYPE_CHECKING:
@@ -34,9 +35,6 @@ MAX_INDEXED_KEYS: Final = 2_000
 
 _MAX_TAKEN_SHARE: Final = 0.25
 """Of the rows of a table: beyond it, reading all of them in order beats picking these out."""
-
-_SPARSE_SHARE: Final = 100
-"""One row of so many: what lies between the rows is then too much to be read along."""
 
 PORTION_BYTES: Final = 32 << 20
 """Of rows that are in memory at a time while they are read one after another, or one row."""
@@ -202,9 +200,9 @@ def _fitting(
     table: Table, addresses: pa.Array | pa.ChunkedArray, columns: Sequence[str], byte_count: int
 ) -> int:
     """How many of the first of these rows fit the bytes, by what files say: rows read before say
-    nothing of others that are wider. Few rows are not worth asking."""
+    nothing of others that are wider. Few rows are not worth asking, nor are those in memory."""
     count = len(addresses)
-    if count <= _FEW_ROWS:
+    if table.sparse.count_lacking(np.asarray(addresses), columns) <= _FEW_ROWS:
         return count
     widths = row_widths(table, np.asarray(addresses), _but_blobs(table, columns))
     return max(1, min(count, int(np.searchsorted(np.cumsum(widths), byte_count, side="right"))))
@@ -325,7 +323,7 @@ def _but_blobs(table: Table, columns: Sequence[str]) -> list[str]:
 
 
 def _is_sparse(table: Table, count: int) -> bool:
-    return count * _SPARSE_SHARE <= table.count_rows()
+    return are_far_apart(count, table.count_rows())
 
 
 def _taken(

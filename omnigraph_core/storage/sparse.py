@@ -14,6 +14,7 @@ import lance
 import numpy as np
 import pyarrow as pa
 
+from omnigraph_core.storage.proto import without
 from omnigraph_core.storage.translate import translated
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from omnigraph_core.storage.session import Store
 
-_BLOCK: Final = 4_096
+_BLOCK: Final = 16_384
 """Bytes between two ranges up to which both are read at once.
 
 Lance itself reads up to 64 KiB that nobody asked for rather than asking an object store twice. That
@@ -32,9 +33,18 @@ is right for rows close together; of few rows among many it reads most of a colu
 _KEPT_BYTES: Final = 4 << 20
 """Of rows that are kept, of one version."""
 
+_LISTS_OF_DELETED: Final = (2, 3)
+"""Of a version's description: its fragments, and in each the file of rows deleted from it."""
 
 _NEAR: Final = 16
 """Rows between two that are read together, about."""
+_SPARSE_SHARE: Final = 100
+"""One row of so many: what lies between the rows is then too much to be read along."""
+
+
+def are_far_apart(count: int, among: int) -> bool:
+    """Whether so many rows, of a table of so many, are."""
+    return count * _SPARSE_SHARE <= among
 
 
 def spread(addresses: np.ndarray) -> int:
@@ -84,6 +94,44 @@ class SparseRows:
         columns_read = [read[name].at(wanted) for name in columns]
         fields = [read[name].field for name in columns]
         return pa.Table.from_arrays(columns_read, schema=pa.schema(fields))
+
+    def count_lacking(self, addresses: np.ndarray, columns: Sequence[str]) -> int:
+        """Of how many of the rows something has to be read before they can be taken."""
+        with self._lock:
+            known = [self._kept.get(name, _NOTHING) for name in columns]
+        is_kept = np.ones(len(addresses), np.bool_)
+        for item in known:
+            is_kept &= item.has(addresses)
+        return int(np.count_nonzero(~is_kept))
+
+    def lacking(self, addresses: np.ndarray, column: str) -> np.ndarray:
+        """Those of the rows that are not kept in a column."""
+        with self._lock:
+            kept = self._kept.get(column, _NOTHING)
+        missing: np.ndarray = addresses[~kept.has(addresses)]
+        return missing
+
+    def keep(self, addresses: np.ndarray, rows: pa.Table) -> None:
+        """Keep rows of this version that somebody has read, at ascending addresses."""
+        with self._lock:
+            known = {name: self._kept.get(name, _NOTHING) for name in rows.column_names}
+        read = {}
+        for name, kept in known.items():
+            is_new = ~kept.has(addresses)
+            values = rows.column(name).filter(pa.array(is_new)).combine_chunks()
+            read[name] = kept.joined(_Kept(rows.field(name), addresses[is_new], values))
+        self._keep(read)
+
+    def with_deleted(self, *, is_sparse: bool) -> LanceDataset:
+        """The version with the rows that were deleted from its fragments: reads nothing."""
+        manifest = without(self._dataset._ds.serialized_manifest(), _LISTS_OF_DELETED)
+        return lance.LanceDataset(
+            self._uri,
+            serialized_manifest=manifest,
+            storage_options=self._store.options,
+            session=self._store.session,
+            block_size=_BLOCK if is_sparse else None,
+        )
 
     def _read(
         self, handle: LanceDataset, wanted: np.ndarray, known: dict[str, _Kept]
