@@ -11,7 +11,7 @@ BENCH := .venv-bench
 BENCH_READY := $(BENCH)/.ready
 WORKERS ?= auto
 
-.PHONY: help install lock up down demo-reset local-store fmt lint types layers test test-property check docs-check bench \
+.PHONY: help install lock up down demo-reset local-store browser fmt lint types layers test test-property check docs-check bench \
         bench-read corpus-update clean
 
 help: ## list the targets
@@ -59,10 +59,16 @@ types: $(READY) ## mypy, strict
 layers: $(READY) ## who may import whom
 	$(BIN)/lint-imports --no-logo
 
-test: $(READY) ## the whole suite
+test: $(READY) browser ## the whole suite
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal --durations=40
 
-coverage: $(READY) ## the whole suite, and which lines it runs: at least 90 of 100
+browser: ## Chromium, in which the tests look at the platform
+	@command -v chromium >/dev/null || { \
+	  sudo=$$([ "$$(id -u)" = 0 ] || echo sudo); \
+	  $$sudo apt-get update -qq && \
+	  DEBIAN_FRONTEND=noninteractive $$sudo apt-get install -y -qq --no-install-recommends chromium >/dev/null; }
+
+coverage: $(READY) browser ## the whole suite, and which lines it runs: at least 90 of 100
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal --cov --cov-report=term
 
 test-property: $(READY) ## the laws, with ten times the examples
