@@ -251,7 +251,7 @@ CACHE_MEMORY: Final = Setting(
     "OMNIGRAPH_CACHE_MEMORY",
     2 * 2**30,
     byte_count,
-    "Bytes of columns, adjacency and words a process keeps between queries.",
+    "Bytes of columns, adjacency, words and handles of versions a process keeps between queries.",
 )
 CACHE_DIR: Final[Setting[str | None]] = Setting(
     "OMNIGRAPH_CACHE_DIR",

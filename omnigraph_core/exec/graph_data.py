@@ -6,7 +6,7 @@ physical version, so branches and commits that share a version share it, too.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from omnigraph_core.ids import edge_table_key, node_table_key
 from omnigraph_core.storage.dataset import EMPTY_VERSION
@@ -22,10 +22,6 @@ if TYPE_CHECKING:
     from omnigraph_core.schema.catalog import Catalog
     from omnigraph_core.storage.derived import DerivedFiles
     from omnigraph_core.topology.memory import ByteCache
-
-_HANDLE_BYTES: Final = 4_096
-_FRAGMENT_BYTES: Final = 1_536
-"""What a handle of a version takes, and each fragment that it knows of."""
 
 
 class GraphData:
@@ -103,6 +99,4 @@ class GraphData:
             # Every table begins with this number, also one made later at the same place.
             return opened()
         key = ("dense", self._context.store.root.text, location, version)
-        return self.cache.get(
-            key, opened, lambda _: _HANDLE_BYTES + _FRAGMENT_BYTES * entry.fragment_count
-        )
+        return self.cache.get_of_version(key, opened, lambda dense: dense.table.nbytes)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from omnigraph_core.errors import BranchNotFound, ObjectNotFound
 from omnigraph_core.history.branches import catalog_of, find_branch
 from omnigraph_core.history.commits import CommitGraph
+from omnigraph_core.history.tables import OpenTables
 from omnigraph_core.manifest.catalog import load_latest, load_since
-from omnigraph_core.storage.dataset import open_table
 
 if TYPE_CHECKING:
     from omnigraph_core.history.refs import BranchRef
@@ -26,7 +26,6 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 _MAX_KNOWN_HEADS: Final = 256
-_MAX_TABLES: Final = 512
 
 
 class GraphContext:
@@ -38,7 +37,7 @@ class GraphContext:
         self._heads: dict[str, CatalogState] = {}
         self._refs: dict[str, BranchRef] = {}
         self._asked: dict[str, float] = {}
-        self._tables: dict[tuple[str, int], Table] = {}
+        self.tables = OpenTables(store)
         self._lock = threading.Lock()
 
     def head(self, branch: str) -> tuple[BranchRef, CatalogState]:
@@ -96,16 +95,12 @@ class GraphContext:
             self._heads.pop(ref.incarnation, None)
 
     def table(self, location: str, physical_version: int) -> Table:
-        """A table at a version; the same handle for the same version.
+        """A table at a version, for work that begins now.
 
         Raises:
             ObjectNotFound: the version, or the table, is not in the store.
         """
-        key = (location, physical_version)
-        table = self._tables.get(key) or open_table(self.store, location, physical_version)
-        with self._lock:
-            _keep(self._tables, key, table, _MAX_TABLES)
-        return table.reopened()
+        return self.tables.get(location, physical_version).reopened()
 
     def remember(self, state: CatalogState, ref: BranchRef | None = None) -> None:
         """Keep a head for the next caller, unless a newer one is known."""

@@ -187,7 +187,9 @@ def _aws_secret(name: str) -> str:
             f"{setting} is set, and boto3 is not installed", hint="pip install 'omnigraph[aws]'"
         ) from missing
     try:
-        client = boto3.client("secretsmanager", region_name=environment.AWS_REGION.read())
+        # A session of its own: the default one is the process's, with what others have set there.
+        session = boto3.session.Session(region_name=environment.AWS_REGION.read())
+        client = session.client("secretsmanager")
         answer = client.get_secret_value(SecretId=name)
     except (failures.BotoCoreError, failures.ClientError) as problem:
         raise ConfigError(f"{setting}: cannot read the secret {name}: {problem}") from problem

@@ -32,6 +32,11 @@ EMPTY_VERSION: Final = 1
 
 DATA_STORAGE_VERSION: Final = "2.2"
 
+_HANDLE_BYTES: Final = 4_096
+_FRAGMENT_BYTES: Final = 1_024
+_FIELD_BYTES: Final = 8
+"""What a handle takes, each fragment it knows of, and each column of each of them; measured."""
+
 
 class Table:
     """One table at one physical version. Immutable and safe to share between threads.
@@ -43,6 +48,7 @@ class Table:
 
     __slots__ = (
         "_blobs",
+        "_handle_bytes",
         "_sparse",
         "base_version",
         "dataset",
@@ -72,6 +78,7 @@ class Table:
         self.schema = to_plain(self.stored_schema)
         self._blobs = tuple(field.name for field in self.stored_schema if is_stored_blob(field))
         self._sparse = sparse or SparseRows(store, self.uri, dataset)
+        self._handle_bytes: int | None = None
 
     @property
     def uri(self) -> str:
@@ -86,6 +93,14 @@ class Table:
         """The same version for reading rows that lie far apart, with no bytes between them."""
         return self._sparse
 
+    @property
+    def nbytes(self) -> int:
+        """What the handle takes in memory, about, with what it has opened and read for itself."""
+        if self._handle_bytes is None:
+            of_fragment = _FRAGMENT_BYTES + _FIELD_BYTES * len(self.stored_schema)
+            self._handle_bytes = _HANDLE_BYTES + of_fragment * self.count_fragments()
+        return self._handle_bytes * (2 if self._sparse.is_open else 1) + self._sparse.nbytes
+
     def blobs_of(self, columns: Sequence[str] | None = None) -> tuple[str, ...]:
         """Which of these columns, or of all, Lance keeps as blobs."""
         return tuple(name for name in self._blobs if columns is None or name in columns)
@@ -96,7 +111,7 @@ class Table:
             return int(self.dataset.count_rows())
 
     def count_fragments(self) -> int:
-        return len(self.dataset.get_fragments())
+        return len(self.dataset.fragment_ids())
 
     def read(
         self, columns: Sequence[str] | None = None, *, where: str | pa.Expression | None = None

@@ -70,6 +70,17 @@ class SparseRows:
         self._kept: dict[str, _Kept] = {}
         self._lock = threading.Lock()
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the version was opened once more."""
+        return self._opened is not None
+
+    @property
+    def nbytes(self) -> int:
+        """Of the rows that are kept."""
+        with self._lock:
+            return sum(item.nbytes for item in self._kept.values())
+
     def take(
         self, addresses: Sequence[int], columns: Sequence[str], *, is_sparse: bool = True
     ) -> pa.Table:
@@ -156,7 +167,7 @@ class SparseRows:
     def _keep(self, read: dict[str, _Kept]) -> None:
         with self._lock:
             self._kept.update(read)
-            if sum(item.values.nbytes for item in self._kept.values()) > _KEPT_BYTES:
+            if sum(item.nbytes for item in self._kept.values()) > _KEPT_BYTES:
                 self._kept.clear()
 
     def _handle(self) -> LanceDataset:
@@ -182,6 +193,10 @@ class _Kept:
         self.field = field
         self.addresses = addresses
         self.values = values
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.values.nbytes) + int(self.addresses.nbytes)
 
     def has(self, wanted: np.ndarray) -> np.ndarray:
         if not len(self.addresses):

@@ -72,7 +72,7 @@ class DenseTable:
     def rows(self) -> RowNumbers:
         """Which numbers have a row."""
         if self._rows is None:
-            self._rows = self._cache.get(
+            self._rows = self._cache.get_of_version(
                 ("rows", self._version),
                 lambda: number_rows(self.table, self._cache),
                 lambda rows: rows.nbytes,

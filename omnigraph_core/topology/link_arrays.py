@@ -15,7 +15,7 @@ from omnigraph_core.topology.adjacency import (
 from omnigraph_core.topology.patches import PatchedArray
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from omnigraph_core.storage.row_space import FragmentState
     from omnigraph_core.topology.dense import DenseTable
@@ -52,6 +52,11 @@ class Versions:
     @property
     def names(self) -> tuple[tuple[str, int, tuple[FragmentState, ...]], ...]:
         return tuple(item.name for item in self.all)
+
+    @property
+    def nbytes(self) -> int:
+        """Of the rows by number, those of one table once."""
+        return sum(rows.nbytes for rows in {id(item.rows): item.rows for item in self.all}.values())
 
     def has_gaps(self) -> bool:
         """Whether a number of some table has no row: else numbers are places in scan order."""
@@ -94,6 +99,13 @@ class LinkArrays:
         ends = self.sources.nbytes + self.targets.nbytes
         return ends + sum(found.nbytes for found in directions)
 
+    @property
+    def arrays(self) -> list[np.ndarray]:
+        """All there are but those of rows."""
+        directions = [*self.neighbours.values(), *self.distinct.values()]
+        ends = [*self.sources.arrays, *self.targets.arrays]
+        return [*ends, *(array for found in directions for array in found.arrays)]
+
     def loose_edges(self) -> np.ndarray:
         """The edges that lack an end: int32, ascending."""
         if self.loose is not None:
@@ -125,6 +137,17 @@ class LinkArrays:
             targets=PatchedArray.of(ends),
             neighbours=ways,
         )
+
+
+def bytes_beside(arrays: Iterable[np.ndarray], others: Iterable[np.ndarray]) -> int:
+    """Bytes of the arrays that are not, in whole or in part, the memory of others."""
+    shared = {id(_memory(array)) for array in others}
+    return sum(int(array.nbytes) for array in arrays if id(_memory(array)) not in shared)
+
+
+def _memory(array: np.ndarray) -> object:
+    """What an array is a view of; itself if of nothing."""
+    return array if array.base is None else array.base
 
 
 def _version(dense: DenseTable) -> TableVersion:

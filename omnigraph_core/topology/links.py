@@ -20,7 +20,7 @@ from omnigraph_core.topology.adjacency import (
     without_parallels,
 )
 from omnigraph_core.topology.ends import all_ends
-from omnigraph_core.topology.link_arrays import LinkArrays, Tables
+from omnigraph_core.topology.link_arrays import LinkArrays, Tables, bytes_beside
 from omnigraph_core.topology.link_files import load_links, load_similar, save_links
 from omnigraph_core.topology.patches import PatchedArray
 from omnigraph_core.topology.rebase import overlap, rebase
@@ -119,12 +119,16 @@ class Links:
             distinct={**self._arrays.distinct, **_present(distinct)},
         )
 
-    def shed(self) -> None:
+    def shed(self, newer: LinkArrays) -> None:
         """Count no longer what newer links share with these: it is counted with them."""
+        theirs = newer.arrays
         for direction in Direction:
-            self._cache.resize((self._key, direction), _KEY_BYTES)
-            self._cache.resize((self._key, direction, "distinct"), _KEY_BYTES)
-        self._cache.resize(self._key, _KEY_BYTES)
+            for key in ((self._key, direction), (self._key, direction, "distinct")):
+                found = cast("Neighbours | None", self._cache.glance(key))
+                if found is not None:
+                    self._cache.supersede(key, _KEY_BYTES + bytes_beside(found.arrays, theirs))
+        own = bytes_beside(self._arrays.arrays, theirs)
+        self._cache.supersede(self._key, _KEY_BYTES + self.versions.nbytes + own)
 
     def _kept(self, key: Hashable, build: Callable[[], Neighbours]) -> Neighbours:
         return self._cache.get(key, build, lambda neighbours: neighbours.nbytes)
@@ -172,7 +176,7 @@ def _from_memory(tables: Tables, cache: ByteCache) -> LinkArrays | None:
     arrays = relink(base.made(), tables)
     if arrays is None:
         return rebase(base.made(), tables)
-    base.shed()
+    base.shed(arrays)
     return arrays
 
 

@@ -2,6 +2,9 @@
 
 A key and a way to make its value come in, the value goes out. Whoever asks for a value that is
 being made waits for it, so nothing is made twice at a time; what was not used longest goes first.
+
+What only one version of a table has is kept in a small part of it. Each commit makes some more of
+that, such as a handle that knows of all fragments, and nobody may ever ask for the old ones again.
 """
 
 from __future__ import annotations
@@ -22,6 +25,12 @@ T = TypeVar("T")
 
 _MISSING: Final = object()
 
+_VERSION_SHARE: Final = 8
+_MOST_VERSION_BYTES: Final = 64 * 2**20
+"""What single versions have takes one byte of so many of the whole, and never more than that."""
+_LARGE_SHARE: Final = 8
+"""One byte of so many of that part: what takes more is kept like everything else."""
+
 
 @dataclass(slots=True)
 class _Making:
@@ -40,12 +49,25 @@ class ByteCache:
         self._held = 0
         self._lock = threading.Lock()
         self._entries: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
+        self._of_versions: OrderedDict[Hashable, None] = OrderedDict()
+        """The entries that single versions have, the one not used longest first."""
+        self._held_of_versions = 0
         self._making: dict[Hashable, _Making] = {}
 
     @property
     def held(self) -> int:
         """Bytes of everything kept."""
         return self._held
+
+    @property
+    def version_capacity(self) -> int:
+        """Bytes that what single versions have may take of the whole."""
+        return min(self.capacity // _VERSION_SHARE, _MOST_VERSION_BYTES)
+
+    @property
+    def held_of_versions(self) -> int:
+        """Bytes of what single versions have, among everything kept."""
+        return self._held_of_versions
 
     def get(self, key: Hashable, build: Callable[[], T], size: Callable[[T], int]) -> T:
         """The value of a key, made if it is not kept.
@@ -56,7 +78,7 @@ class ByteCache:
         with self._lock:
             entry = self._entries.get(key)
             if entry is not None:
-                self._entries.move_to_end(key)
+                self._touch(key)
                 found: T = entry[0]
                 return found
         while True:
@@ -64,6 +86,14 @@ class ByteCache:
             if key in made:
                 result: T = made[key]
                 return result
+
+    def get_of_version(self, key: Hashable, build: Callable[[], T], size: Callable[[T], int]) -> T:
+        """The same for something that a single version has and that is cheap to make again."""
+        found = self.get(key, build, size)
+        with self._lock:
+            if key in self._entries and key not in self._of_versions:
+                self._put_aside(key)
+        return found
 
     def get_many(
         self,
@@ -92,7 +122,7 @@ class ByteCache:
             entry = self._entries.get(key)
             if entry is None:
                 return None
-            self._entries.move_to_end(key)
+            self._touch(key)
             value: object = entry[0]
             return value
 
@@ -110,7 +140,18 @@ class ByteCache:
                 return
             self._entries[key] = (entry[0], size)
             self._held += size - entry[1]
+            if key in self._of_versions:
+                self._held_of_versions += size - entry[1]
             self._shrink()
+
+    def supersede(self, key: Hashable, size: int) -> None:
+        """Count a value as so many bytes, its own: most versions ask for a newer one from now on,
+        which has all else. If those are few, it is kept as what only one version has."""
+        self.resize(key, size)
+        with self._lock:
+            is_small = size * _LARGE_SHARE <= self.version_capacity
+            if is_small and key in self._entries and key not in self._of_versions:
+                self._put_aside(key)
 
     def put(self, key: Hashable, value: object, size: int) -> None:
         """Keep a value in the place of what the key had."""
@@ -120,13 +161,13 @@ class ByteCache:
     def drop(self, key: Hashable) -> None:
         """Keep the value of a key no longer."""
         with self._lock:
-            if (dropped := self._entries.pop(key, None)) is not None:
-                self._held -= dropped[1]
+            self._remove(key)
 
     def clear(self) -> None:
         with self._lock:
             self._entries.clear()
-            self._held = 0
+            self._of_versions.clear()
+            self._held = self._held_of_versions = 0
 
     def _claim(
         self, keys: Sequence[Hashable]
@@ -139,7 +180,7 @@ class ByteCache:
         with self._lock:
             for key in keys:
                 if (entry := self._entries.get(key)) is not None:
-                    self._entries.move_to_end(key)
+                    self._touch(key)
                     found[key] = entry[0]
                 elif (making := self._making.get(key)) is None:
                     own[key] = _Making(me)
@@ -168,9 +209,13 @@ class ByteCache:
                 making.ended.set()
         return made
 
+    def _touch(self, key: Hashable) -> None:
+        self._entries.move_to_end(key)
+        if key in self._of_versions:
+            self._of_versions.move_to_end(key)
+
     def _keep(self, key: Hashable, value: object, size: int) -> None:
-        if (replaced := self._entries.pop(key, None)) is not None:
-            self._held -= replaced[1]
+        self._remove(key)
         if size > self.capacity:
             return
         self._entries[key] = (value, size)
@@ -179,8 +224,22 @@ class ByteCache:
 
     def _shrink(self) -> None:
         while self._held > self.capacity:
-            _, (_, dropped) = self._entries.popitem(last=False)
-            self._held -= dropped
+            self._remove(next(iter(self._entries)))
+
+    def _remove(self, key: Hashable) -> None:
+        removed = self._entries.pop(key, None)
+        if removed is None:
+            return
+        self._held -= removed[1]
+        if key in self._of_versions:
+            del self._of_versions[key]
+            self._held_of_versions -= removed[1]
+
+    def _put_aside(self, key: Hashable) -> None:
+        self._of_versions[key] = None
+        self._held_of_versions += self._entries[key][1]
+        while self._held_of_versions > self.version_capacity:
+            self._remove(next(iter(self._of_versions)))
 
 
 _shared: ByteCache | None = None

@@ -96,6 +96,14 @@ class Neighbours:
         return int(self.offsets.nbytes + self.targets.nbytes + self.edges.nbytes) + changed
 
     @property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        whole = self.offsets, self.targets, self.edges
+        changed = self.changed
+        if changed is None:
+            return whole
+        return *whole, changed.starts, changed.counts, *changed.nodes.arrays
+
+    @property
     def is_worn(self) -> bool:
         """Whether so much has changed that `packed` pays."""
         changed = self.changed

@@ -34,6 +34,10 @@ class Patches:
     def nbytes(self) -> int:
         return int(self.keys.nbytes + self._is_near.nbytes) + 200
 
+    @property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        return self.keys, self._is_near
+
     def find(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The places of numbers, none of them negative, that have something; where it is."""
         blocks = numbers >> _BLOCK_BITS
@@ -78,6 +82,10 @@ class PatchedArray:
     @property
     def nbytes(self) -> int:
         return int(self.base.nbytes + self.values.nbytes) + self.patches.nbytes
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        return self.base, self.values, *self.patches.arrays
 
     def take(self, numbers: np.ndarray) -> np.ndarray:
         """The items with these numbers, none of them negative."""

@@ -158,7 +158,12 @@ class Secrets(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         assert self.headers["x-amz-target"] == "secretsmanager.GetSecretValue"
-        values = {"tokens": json.dumps({"ada": "t-aws"}), "words": "hello"}
+        account = self.headers["authorization"].partition("Credential=")[2].partition("/")[0]
+        values = {
+            "account": json.dumps({account: "t-account"}),
+            "tokens": json.dumps({"ada": "t-aws"}),
+            "words": "hello",
+        }
         if body["SecretId"] in values:
             self._send(200, {"SecretString": values[body["SecretId"]]})
         elif body["SecretId"] == "bytes":
@@ -205,6 +210,14 @@ def test_a_secret_of_aws_counts_alone(secrets: pytest.MonkeyPatch) -> None:
     secrets.setenv(NAMES["aws"], "words")
     with pytest.raises(ConfigError, match="not an object of tokens"):
         read_tokens()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:botocore")
+def test_a_secret_of_aws_is_read_by_the_account_of_the_moment(secrets: pytest.MonkeyPatch) -> None:
+    secrets.setenv(NAMES["aws"], "account")
+    for account in ("ada", "bob"):
+        secrets.setenv("AWS_ACCESS_KEY_ID", account)
+        assert actor(read_tokens(), "t-account") == account
 
 
 def test_a_secret_of_aws_needs_boto3(given: pytest.MonkeyPatch) -> None:

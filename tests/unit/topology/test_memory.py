@@ -167,6 +167,33 @@ def test_overlapping_requests_make_each_value_once() -> None:
     assert sorted(made) == list(range(49))
 
 
+def test_what_single_versions_have_takes_a_small_part() -> None:
+    cache = ByteCache(8_000)
+    assert cache.version_capacity == 1_000
+    cache.put("column", "steel", 4_000)
+    for version in range(10):
+        assert cache.get_of_version(version, lambda: "handle", lambda _: 300) == "handle"
+        cache.peek(0)  # the one that is used stays
+    assert [version for version in range(10) if cache.glance(version)] == [0, 8, 9]
+    assert (cache.held_of_versions, cache.held) == (900, 4_900)
+    cache.drop(9)
+    cache.resize(8, 100)
+    assert (cache.held_of_versions, cache.held) == (400, 4_400)
+
+
+def test_what_is_superseded_counts_with_its_own_bytes() -> None:
+    cache = ByteCache(8_000)
+    for version in range(20):
+        cache.put(version, "links", 3_000)
+        cache.supersede(version, 100)
+    assert [version for version in range(20) if cache.glance(version)] == [*range(10, 20)]
+    assert cache.held == cache.held_of_versions == 1_000
+    cache.put("large", "links", 3_000)
+    cache.supersede("large", 2_000)
+    assert cache.glance("large") == "links"
+    assert (cache.held_of_versions, cache.held) == (1_000, 3_000)
+
+
 def test_the_process_has_one_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "_shared", None)
     monkeypatch.setenv("OMNIGRAPH_CACHE_MEMORY", "3M")
