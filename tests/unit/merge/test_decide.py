@@ -12,7 +12,7 @@ from omnigraph_core.merge.model import MergeConflictKind
 
 Row = str | None
 VALUES = (None, "s", "a", "b")
-CASES: list[tuple[Row, Row, Row]] = list(product((None, "s"), VALUES, VALUES))
+CASES: list[tuple[Row, Row, Row]] = list(product(VALUES, repeat=3))
 
 INSERT, UPDATE, DELETE, KEEP = "insert", "update", "delete", "keep"
 EXPECTED: dict[tuple[Row, Row, Row], MergeConflictKind | str] = {
@@ -35,8 +35,8 @@ EXPECTED: dict[tuple[Row, Row, Row], MergeConflictKind | str] = {
 
 
 def alike(base: Row, ours: Row, theirs: Row) -> tuple[Row, Row, Row]:
-    """The case with its values called by the order in which they come."""
-    names = {None: None, **({"s": "s"} if base == "s" else {})}
+    """The case with its values called by the order in which they come, that of the base `s`."""
+    names: dict[Row, Row] = {None: None} if base is None else {None: None, base: "s"}
     for value in (ours, theirs):
         names.setdefault(value, "a" if "a" not in names.values() else "b")
     return names[base], names[ours], names[theirs]
