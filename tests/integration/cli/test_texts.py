@@ -153,3 +153,28 @@ def test_versions_and_addresses(folder: Path, graph: Omnigraph) -> None:
     assert said(folder, "init", "new", "--schema", "stock.pg") == ["initialized new"]
     remote = refused(folder, "init", "http://host/new", "--schema", "stock.pg")
     assert "init is only supported against local repo URIs" in remote
+
+
+def test_usage_loads_aliases_and_previews(folder: Path, full: Omnigraph) -> None:
+    query = (
+        "query part($sku: String) { match { $p: Part { sku: $sku } } return { $p.name, $p.sku } }"
+    )
+    (folder / "part.gq").write_text(query)
+    for arguments, text in (
+        (("read", "-e", query), "URI must be provided"),
+        (("read", "stock", "--bogus"), "--bogus"),
+    ):
+        done = installed_omnigraph(*arguments, folder=folder)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert text in done.stderr
+    (folder / "omnigraph.yaml").write_text(
+        "graphs: { local: { uri: stock } }\ncli: { graph: local }\n"
+        "aliases: { part: { command: read, query: part.gq, args: [sku], format: csv } }\n"
+    )
+    assert said(folder, "read", "--alias", "part", "https://host/M8") == ["p.name,p.sku"]
+    assert said(folder, "load", "--data", "stock.jsonl", "--quiet")[0].endswith(
+        " branch main with overwrite: 3 nodes across 2 node types, 1 edges across 1 edge types"
+    )
+    preview = installed_omnigraph("cleanup", "--keep", "1", folder=folder)
+    assert preview.returncode == 0
+    assert "nothing was removed: repeat with --confirm" in preview.stderr
