@@ -61,10 +61,12 @@ class LinkTest:
     def _worthwhile_table(self, neighbours: Neighbours, row_count: int) -> PairTable | None:
         if self._table is None:
             key, cache = self._key(), self._run.graph.cache
+            series = ("pairs", self._op.direction, self._run.graph.edges(self._op.edge_type).place)
             self._table = cast("PairTable | None", cache.peek(key))
             self._asked += row_count
             if self._table is None and self._asked * _TABLE_SHARE > neighbours.entry_count:
-                self._table = cache.get(key, lambda: pair_table(neighbours), _size)
+                build = lambda: pair_table(neighbours)  # noqa: E731
+                self._table = cache.get_of_series(series, key, build, _size)
         return self._table
 
     def _key(self) -> Hashable:

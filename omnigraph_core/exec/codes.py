@@ -115,7 +115,8 @@ def _column_codes(run: Run, expr: PropertyValue, asked: int) -> Codes | None:
     def build() -> Codes:
         return _text_codes(dense, name) if expr.type.is_string else _number_codes(dense, name)
 
-    return cache.get(key, build, lambda codes: codes.values.nbytes)
+    series = ("column codes", dense.place, name)
+    return cache.get_of_series(series, key, build, lambda codes: codes.values.nbytes)
 
 
 def _text_codes(dense: DenseTable, name: str) -> Codes:

@@ -94,7 +94,9 @@ def _text_ranks(run: Run, dense: DenseTable, name: str, asked: int) -> np.ndarra
         return found
     if not is_due(run, dense, name, asked):
         return None
-    return cache.get(key, lambda: _rank_texts(*dense.codes(name)), lambda ranks: ranks.nbytes)
+    series = ("text ranks", dense.place, name)
+    build = lambda: _rank_texts(*dense.codes(name))  # noqa: E731
+    return cache.get_of_series(series, key, build, lambda ranks: ranks.nbytes)
 
 
 def _rank_texts(codes: np.ndarray, texts: pa.Array) -> np.ndarray:

@@ -266,8 +266,9 @@ def _scales(column: _Column, values: np.ndarray, is_valid: np.ndarray | None) ->
         return _scales_of(dense.derived("squares", name, squares_from), values, is_valid)
 
     dense, name = column.dense, column.name
-    key = ("scales", dense.identity, name)
-    return column.run.graph.cache.get(key, build, lambda scales: scales.nbytes + 500)
+    key, series = ("scales", dense.identity, name), ("scales", dense.place, name)
+    cache = column.run.graph.cache
+    return cache.get_of_series(series, key, build, lambda scales: scales.nbytes + 500)
 
 
 def _scales_of(squares: np.ndarray, values: np.ndarray, is_valid: np.ndarray | None) -> _Scales:

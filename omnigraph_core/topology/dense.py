@@ -85,6 +85,11 @@ class DenseTable:
         return (*self._version, self.rows.numbering.serial)
 
     @property
+    def place(self) -> tuple[str, str]:
+        """What all versions of the table have in common."""
+        return self._version[:2]
+
+    @property
     def count(self) -> int:
         """Of rows."""
         return self.rows.count

@@ -30,6 +30,9 @@ _MOST_VERSION_BYTES: Final = 64 * 2**20
 """What single versions have takes one byte of so many of the whole, and never more than that."""
 _LARGE_SHARE: Final = 8
 """One byte of so many of that part: what takes more is kept like everything else."""
+_MOST_OF_SERIES: Final = 4
+"""Versions that have something large of their own: branches take turns."""
+_MOST_SERIES: Final = 4_096
 
 
 @dataclass(slots=True)
@@ -52,6 +55,8 @@ class ByteCache:
         self._of_versions: OrderedDict[Hashable, None] = OrderedDict()
         """The entries that single versions have, the one not used longest first."""
         self._held_of_versions = 0
+        self._series: dict[Hashable, tuple[Hashable, ...]] = {}
+        """What versions one after another have made of the same, the last one at the end."""
         self._making: dict[Hashable, _Making] = {}
 
     @property
@@ -93,6 +98,25 @@ class ByteCache:
         with self._lock:
             if key in self._entries and key not in self._of_versions:
                 self._put_aside(key)
+        return found
+
+    def get_of_series(
+        self,
+        series: Hashable,
+        key: Hashable,
+        build: Callable[[], T],
+        size: Callable[[T], int],
+    ) -> T:
+        """The same for something large that versions do not share: of each series, what was asked
+        for last is kept."""
+        found = self.get(key, build, size)
+        with self._lock:
+            others = [item for item in self._series.pop(series, ()) if item != key]
+            self._series[series] = (*others, key)[-_MOST_OF_SERIES:]
+            for former in others[: 1 - _MOST_OF_SERIES]:
+                self._remove(former)
+            if len(self._series) > _MOST_SERIES:
+                del self._series[next(iter(self._series))]
         return found
 
     def get_many(
@@ -167,6 +191,7 @@ class ByteCache:
         with self._lock:
             self._entries.clear()
             self._of_versions.clear()
+            self._series.clear()
             self._held = self._held_of_versions = 0
 
     def _claim(

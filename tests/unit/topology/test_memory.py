@@ -194,6 +194,17 @@ def test_what_is_superseded_counts_with_its_own_bytes() -> None:
     assert (cache.held_of_versions, cache.held) == (1_000, 3_000)
 
 
+def test_of_a_series_the_last_are_kept() -> None:
+    cache = ByteCache(10_000)
+    for version in range(8):
+        for name in ("size", "color"):
+            cache.get_of_series(name, (name, version), lambda: "ranks", lambda _: 10)
+        cache.get_of_series("size", ("size", 0), lambda: "ranks", lambda _: 10)
+    kept = {name: [n for n in range(8) if cache.glance((name, n))] for name in ("size", "color")}
+    assert kept == {"size": [0, 5, 6, 7], "color": [4, 5, 6, 7]}
+    assert cache.held == 80
+
+
 def test_the_process_has_one_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "_shared", None)
     monkeypatch.setenv("OMNIGRAPH_CACHE_MEMORY", "3M")
