@@ -27,26 +27,59 @@ _LIFELINE: Final = "TEST_WORKER_LIFELINE"
 ORPHANED_EXIT_CODE: Final = 87
 
 
-def spawn(target: str, *arguments: Any, env: Mapping[str, str] | None = None) -> Worker:
+def spawn(
+    target: str, *arguments: Any, env: Mapping[str, str] | None = None, is_cold: bool = False
+) -> Worker:
     """Start `package.module:function` with JSON-able arguments; `env` adds to the environment.
 
     What the function returns, unless None, becomes the last line of its output, as JSON.
+
+    Args:
+        is_cold: start from nothing: libraries see `env` as they are loaded, and no more is in
+            memory than is used.
     """
     lifeline, held = os.pipe()
     stdin, ours_in = os.pipe()
     ours_out, stdout = os.pipe()
     ours_err, stderr = os.pipe()
-    process = WarmProcess(
-        "tests.support.processes:_main",
+    start = _start_cold if is_cold else _start_warm
+    process = start(
         [target, json.dumps(arguments)],
-        folder=ROOT,
-        environment={**os.environ, **(env or {})},
-        streams=(stdin, stdout, stderr),
-        kept={_LIFELINE: lifeline},
+        {**os.environ, **(env or {})},
+        (stdin, stdout, stderr),
+        lifeline,
     )
     for end in (lifeline, stdin, stdout, stderr):
         os.close(end)
     return Worker(target, process, held, ours_in, ours_out, ours_err)
+
+
+def _start_warm(
+    arguments: list[str], env: Mapping[str, str], streams: tuple[int, int, int], lifeline: int
+) -> WarmProcess:
+    return WarmProcess(
+        "tests.support.processes:_main",
+        arguments,
+        folder=ROOT,
+        environment=env,
+        streams=streams,
+        kept={_LIFELINE: lifeline},
+    )
+
+
+def _start_cold(
+    arguments: list[str], env: Mapping[str, str], streams: tuple[int, int, int], lifeline: int
+) -> subprocess.Popen[bytes]:
+    code = "import sys; del sys.argv[0]; from tests.support.processes import _main; _main()"
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *arguments],
+        cwd=ROOT,
+        env={**env, _LIFELINE: str(lifeline)},
+        stdin=streams[0],
+        stdout=streams[1],
+        stderr=streams[2],
+        pass_fds=[lifeline],
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +106,13 @@ class Worker:
     """A running function. As a context manager it is killed at the end of the block, if needed."""
 
     def __init__(
-        self, target: str, process: WarmProcess, lifeline: int, stdin: int, stdout: int, stderr: int
+        self,
+        target: str,
+        process: WarmProcess | subprocess.Popen[bytes],
+        lifeline: int,
+        stdin: int,
+        stdout: int,
+        stderr: int,
     ) -> None:
         self.target = target
         self._process = process

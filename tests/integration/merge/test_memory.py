@@ -123,7 +123,9 @@ def test_without_portions_it_would_not_be(uri: str) -> None:
 
 def grown(work: str, uri: str) -> int:
     """By how many bytes the memory of a process grows with some work."""
-    with spawn(f"tests.integration.merge.test_memory:{work}", uri, env=PROMPT) as worker:
+    with spawn(
+        f"tests.integration.merge.test_memory:{work}", uri, env=PROMPT, is_cold=True
+    ) as worker:
         return int(worker.wait(SECONDS).result())
 
 

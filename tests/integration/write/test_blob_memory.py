@@ -64,7 +64,7 @@ def row(table: Table, number: int) -> pa.Table:
 @pytest.mark.parametrize("operation", ["lines", "files", "vectors"])
 def test_memory_is_that_of_a_few_blobs(uri: str, operation: str) -> None:
     target = f"tests.integration.write.test_blob_memory:measure_{operation}"
-    with spawn(target, uri, env=PROMPT) as worker:
+    with spawn(target, uri, env=PROMPT, is_cold=True) as worker:
         growth = worker.wait().result()
     assert growth < BLOBS * BLOB_BYTES / 2
 
