@@ -50,7 +50,8 @@ def drop_example(places: Places) -> bool:
     if any((folder / FILE).exists() for folder in folders):
         return False
     generate = ("-m", f"examples.{NAME}.generate", "--out", str(places.drops / "main" / FILE))
-    subprocess.run([sys.executable, *generate], cwd=ROOT, check=True)
+    # In a session of its own: Ctrl-C is for whoever waits for it.
+    subprocess.run([sys.executable, *generate], cwd=ROOT, check=True, start_new_session=True)
     return True
 
 

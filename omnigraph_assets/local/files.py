@@ -64,9 +64,10 @@ def environment_of(places: Places, given: Mapping[str, str]) -> dict[str, str]:
 def told_embeddings(environment: Mapping[str, str]) -> str:
     """Who makes the vectors, for whoever starts it."""
     found = [name for name in _PROVIDERS if environment.get(name)]
-    if environment.get(_MOCK) or not found:
-        return "from a hash of the text: no key of a provider is set, so they tell no meaning"
-    return f"from the provider of {', '.join(found)}"
+    if found and not environment.get(_MOCK):
+        return f"by the provider of {', '.join(found)}"
+    why = f"{_MOCK} is set" if found else "no key of a provider is set"
+    return f"from a hash of the text, and tell no meaning: {why}"
 
 
 def commands_of(places: Places) -> dict[str, tuple[str, ...]]:

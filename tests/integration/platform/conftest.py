@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import dagster as dg
 import pytest
 
+from tests.support.live_platform import LivePlatform
 from tests.support.platform import make_platform
 
 if TYPE_CHECKING:
@@ -28,3 +30,12 @@ def platform(
 ) -> Platform:
     monkeypatch.setenv("OMNIGRAPH_EMBEDDINGS_MOCK", "1")
     return make_platform(tmp_path, instance)
+
+
+@pytest.fixture(scope="session")
+def live_platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LivePlatform]:
+    """One platform with all its processes, for the whole run."""
+    base = tmp_path_factory.getbasetemp()
+    directory = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    with LivePlatform(directory / "live") as platform:
+        yield platform

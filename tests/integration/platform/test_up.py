@@ -1,0 +1,135 @@
+"""`make up` as a user runs it: everything starts, the example comes through, nothing is left."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from tests.docs.snippets import ROOT, snippets
+from tests.support.live_platform import LivePlatform, environment_of, free_ports, run_local, until
+
+VECTOR = """query vector($number: String) {
+  match { $n: Note { number: $number }  $n.embedding is not null } return { $n.number as number }
+}"""
+
+
+def test_the_first_start_brings_the_example_through(live_platform: LivePlatform) -> None:
+    first, _ = live_platform.starts
+    assert "no key of a provider is set" in first.said
+    assert "dropped the example" in first.said
+    assert "the load is published and enriched" in first.said
+    assert "Bend paper mill     | mill   | Birch brook | 42.5" in first.said
+    assert re.search(r"Hybrid search.*\n.*\n  IN-2030-1 \| Oxygen gone below the mill", first.said)
+    assert "  high     | 0    | 21\n" in first.said
+    for address in (live_platform.dagster_url, live_platform.server_url):
+        assert address in first.said
+
+
+def test_ctrl_c_leaves_no_process(live_platform: LivePlatform) -> None:
+    first, _ = live_platform.starts
+    assert (first.code, first.left) == (0, [])
+    assert "stopped; the data stays" in first.said
+
+
+def test_the_second_start_goes_on_with_the_data(live_platform: LivePlatform) -> None:
+    _, second = live_platform.starts
+    assert "the graph is there" in second.said
+    assert "dropped the example" not in second.said
+    assert "  high     | 0    | 21\n" in second.said
+
+
+def test_dagster_shows_what_happened(live_platform: LivePlatform) -> None:
+    with urllib.request.urlopen(live_platform.dagster_url, timeout=60) as page:
+        assert page.status == 200
+        assert b'id="__next"' in page.read()
+    told = live_platform.graphql("""{
+      repositoriesOrError { ... on RepositoryConnection { nodes { location { name }
+        sensors { name sensorState { status } } } } }
+      runsOrError { ... on Runs { results { jobName status } } } }""")
+    (repository,) = told["repositoriesOrError"]["nodes"]
+    assert repository["location"]["name"] == "omnigraph"
+    states = {one["name"]: one["sensorState"]["status"] for one in repository["sensors"]}
+    assert {"river_drops_sensor", "river_automation", "river_publish_guard"} <= states.keys()
+    assert set(states.values()) == {"RUNNING"}
+    runs = told["runsOrError"]["results"]
+    assert {run["status"] for run in runs if run["jobName"] == "river_load_job"} == {"SUCCESS"}
+
+
+def test_a_file_dropped_by_hand_is_published_and_enriched(live_platform: LivePlatform) -> None:
+    """As the README does it."""
+    derived = ("river/embeddings/Note.embedding", "river/indexes/Note.text", "river/topology")
+    before = live_platform.materialised(*derived)
+    assert all(before.values())
+    drop, (ask, *answer) = (block.splitlines() for block in flow(live_platform))
+    assert run(ask) == answer[:1], "only the names of the columns"
+
+    assert run("\n".join(drop)) == []
+    until(
+        lambda: all(now > before[key] for key, now in live_platform.materialised(*derived).items()),
+        "the note to be enriched",
+    )
+    assert run(ask) == answer
+    assert live_platform.query(VECTOR, params={"number": "AL-N900"}) == [{"number": "AL-N900"}]
+    until((live_platform.directory / "drops/_loaded/main/evening.jsonl").exists, "the file to go")
+
+
+def flow(platform: LivePlatform) -> list[str]:
+    """What the README shows under `make up`, for the platform of the tests."""
+    return [
+        snippet.text.replace("build/platform", str(platform.directory))
+        .replace("http://127.0.0.1:8080", platform.server_url)
+        .replace(".venv/bin/omnigraph", str(Path(sys.executable).parent / "omnigraph"))
+        for snippet in snippets(ROOT / "README.md")
+        if snippet.language == "text"
+    ]
+
+
+def run(script: str) -> list[str]:
+    done = subprocess.run(
+        ["bash", "-ec", script], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("action", ["up", "reset"])
+def test_it_is_not_started_twice_nor_deleted_while_it_runs(
+    live_platform: LivePlatform, action: str
+) -> None:
+    done = run_local(action, live_platform.environment)
+    assert done.returncode == 1
+    assert done.stderr == f"error: {live_platform.directory} is in use: `make down` stops it\n"
+
+
+def test_taken_ports_are_told_before_anything_starts(tmp_path: Path) -> None:
+    ports = free_ports()
+    with (
+        socket.create_server(("127.0.0.1", 0)) as one,
+        socket.create_server(("127.0.0.1", 0)) as two,
+    ):
+        ports |= {"DAGSTER_PORT": one.getsockname()[1], "SERVER_PORT": two.getsockname()[1]}
+        done = run_local("up", environment_of(tmp_path, ports))
+    assert done.returncode == 1
+    assert f"error: port {ports['DAGSTER_PORT']} is taken\n" in done.stderr
+    assert f"port {ports['SERVER_PORT']} is taken\n" in done.stderr
+    assert str(ports["CODE_PORT"]) not in done.stderr
+    assert "make up DAGSTER_PORT=" in done.stderr
+    assert not (tmp_path / "graph").exists()
+
+
+def test_a_part_that_dies_is_told_with_its_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(os.environ, "OMNIGRAPH_LOG", "shout")  # the server refuses it
+    done = run_local("up", environment_of(tmp_path, free_ports()))
+    assert done.returncode == 1
+    assert "error: server ended with" in done.stderr
+    assert "OMNIGRAPH_LOG" in done.stderr
+    assert "stopped; the data stays" in done.stdout

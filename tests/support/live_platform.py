@@ -1,0 +1,253 @@
+"""The platform as `make up` runs it, one for all processes of a test run.
+
+The first to enter starts it, stops it as Ctrl-C does and starts it again, so that both starts can
+be looked at without taking the platform from anybody; at its end it waits for all others to leave.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import fcntl
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+ROOT: Final = Path(__file__).parent.parent.parent
+PORTS: Final = ("DAGSTER_PORT", "SERVER_PORT", "CODE_PORT")
+PATIENCE: Final = 400.0
+"""Seconds, long enough for a machine that is busy with other tests."""
+_PR_SET_PDEATHSIG: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """One start: what it said, and if it was stopped, how it ended and what it left running."""
+
+    said: str
+    code: int | None = None
+    left: list[str] | None = None
+
+
+class LivePlatform:
+    """Enter it to have it running."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory / "platform"
+        self.ports: dict[str, int] = {}
+        self.starts: tuple[Start, ...] = ()
+        self._locks = directory
+        self._users: IO[str] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def dagster_url(self) -> str:
+        return f"http://127.0.0.1:{self.ports['DAGSTER_PORT']}"
+
+    @property
+    def server_url(self) -> str:
+        return f"http://127.0.0.1:{self.ports['SERVER_PORT']}"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables that say where it is."""
+        return environment_of(self.directory, self.ports)
+
+    def __enter__(self) -> LivePlatform:
+        self._locks.mkdir(parents=True, exist_ok=True)
+        self._users = _open_lock(self._locks / "users.lock", fcntl.LOCK_SH)
+        state = self._locks / "live.json"
+        with _open_lock(self._locks / "start.lock", fcntl.LOCK_EX):
+            if not state.exists():
+                self._start_twice()
+                told = {"ports": self.ports, "starts": [asdict(start) for start in self.starts]}
+                state.write_text(json.dumps(told))
+        told = json.loads(state.read_text())
+        self.ports, self.starts = told["ports"], tuple(Start(**start) for start in told["starts"])
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self._users is not None
+        with self._users:
+            if self._process is None:
+                return
+            fcntl.flock(self._users, fcntl.LOCK_UN)
+            fcntl.flock(self._users, fcntl.LOCK_EX)  # it ends with its parent: others come first
+            (self._locks / "live.json").unlink()
+            done = run_local("down", self.environment)
+            assert done.returncode == 0, done.stdout + done.stderr
+            assert self._process.wait(PATIENCE) == 0
+            assert processes_of(self.directory) == []
+
+    def graphql(self, query: str, **variables: object) -> Any:
+        """What Dagster answers to a query."""
+        body = {"query": query, "variables": variables}
+        answer = post(f"{self.dagster_url}/graphql", body)
+        assert "errors" not in answer, answer
+        return answer["data"]
+
+    def query(self, text: str, **more: object) -> list[dict[str, Any]]:
+        """What the HTTP server answers to a query."""
+        rows = post(f"{self.server_url}/query", {"query": text, **more})["rows"]
+        assert isinstance(rows, list)
+        return rows
+
+    def drop(self, name: str, *records: object, branch: str = "main") -> Path:
+        """Drop a file as users are told to: under another name until it is whole."""
+        path = self.directory / "drops" / branch / name
+        part = path.with_name(f"{name}.part")
+        part.write_text("".join(f"{json.dumps(record)}\n" for record in records))
+        return part.rename(path)
+
+    def materialised(self, *keys: str) -> dict[str, int]:
+        """When assets were made last, in milliseconds; 0 for never."""
+        wanted = [{"path": key.split("/")} for key in keys]
+        nodes = self.graphql(
+            """query($keys: [AssetKeyInput!]) { assetNodes(assetKeys: $keys) {
+              assetKey { path } assetMaterializations(limit: 1) { timestamp } } }""",
+            keys=wanted,
+        )["assetNodes"]
+        times = {
+            "/".join(node["assetKey"]["path"]): [
+                int(made["timestamp"]) for made in node["assetMaterializations"]
+            ]
+            for node in nodes
+        }
+        return {key: max(times[key], default=0) for key in keys}
+
+    def _start_twice(self) -> None:
+        self.ports = free_ports()
+        first = self._start("first.txt")
+        assert self._process is not None
+        os.killpg(self._process.pid, signal.SIGINT)  # as a terminal does
+        code = self._process.wait(PATIENCE)
+        first = Start((self._locks / "first.txt").read_text(), code, processes_of(self.directory))
+        second = self._start("second.txt")
+        self.starts = (first, second)
+
+    def _start(self, name: str) -> Start:
+        said = self._locks / name
+        with said.open("wb") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.support.live_platform"],
+                cwd=ROOT,
+                env={**os.environ, **self.environment},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        until(lambda: self._is_ready(said), "the platform to be ready")
+        return Start(said.read_text())
+
+    def _is_ready(self, said: Path) -> bool:
+        assert self._process is not None
+        assert self._process.poll() is None, said.read_text()
+        return "`make demo-reset` deletes it" in said.read_text()
+
+
+def command(action: str) -> list[str]:
+    """What the Makefile runs."""
+    return [sys.executable, "-m", "omnigraph_assets.local", action]
+
+
+def run_local(action: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """Do it to the end."""
+    return subprocess.run(
+        command(action),
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE,
+    )
+
+
+def environment_of(directory: Path, ports: dict[str, int]) -> dict[str, str]:
+    """The variables of a platform in a directory."""
+    return {"PLATFORM_DIR": str(directory), **{name: str(port) for name, port in ports.items()}}
+
+
+def free_ports() -> dict[str, int]:
+    """Ports that nobody listens on, below the range the system hands out by itself."""
+    while True:
+        first = random.randrange(20_000, 29_000)
+        ports = {name: first + place for place, name in enumerate(PORTS)}
+        if all(is_free(port) for port in ports.values()):
+            return ports
+
+
+def is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def until(condition: Callable[[], object], what: str) -> None:
+    """Look until it holds.
+
+    Raises:
+        AssertionError: it took too long.
+    """
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end, f"waited {PATIENCE} s for {what}"
+        time.sleep(0.25)
+
+
+def post(address: str, body: object) -> Any:
+    request = urllib.request.Request(
+        address, json.dumps(body).encode(), {"Content-Type": "application/json"}
+    )
+    with urllib.request.urlopen(request, timeout=120) as answer:
+        return json.loads(answer.read())
+
+
+def processes_of(directory: Path) -> list[str]:
+    """Commands of all processes that were given a directory in a variable; ours do not count."""
+    needle = f"DAGSTER_HOME={directory}/".encode()
+    found: list[str] = []
+    for place in Path("/proc").iterdir():
+        if place.name.isdecimal() and int(place.name) != os.getpid():
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError, PermissionError):
+                if needle in (place / "environ").read_bytes():
+                    line = (place / "cmdline").read_bytes()
+                    found.append(line.replace(b"\0", b" ").decode(errors="replace"))
+    return found
+
+
+def _open_lock(path: Path, mode: int) -> IO[str]:
+    """The lock is held as long as the file is open, and ends with the process at the latest."""
+    file = path.open("a")
+    fcntl.flock(file, mode)
+    return file
+
+
+if __name__ == "__main__":
+    # Whatever ends the tests ends the platform too.
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    os.execv(sys.executable, command("up"))
