@@ -15,6 +15,7 @@ import pytest
 from tests.docs.snippets import ROOT, snippets
 from tests.support.live_platform import LivePlatform, environment_of, free_ports, run_local, until
 
+LOCATION = {"repositoryLocationName": "omnigraph", "repositoryName": "__repository__"}
 VECTOR = """query vector($number: String) {
   match { $n: Note { number: $number }  $n.embedding is not null } return { $n.number as number }
 }"""
@@ -78,6 +79,34 @@ def test_a_file_dropped_by_hand_is_published_and_enriched(live_platform: LivePla
     assert run(ask) == answer
     assert live_platform.query(VECTOR, params={"number": "AL-N900"}) == [{"number": "AL-N900"}]
     until((live_platform.directory / "drops/_loaded/main/evening.jsonl").exists, "the file to go")
+
+
+def test_a_refresh_has_the_definitions_loaded_anew(live_platform: LivePlatform) -> None:
+    """What the schema watch runs: it fails unless the webserver has done what it was asked for."""
+    before = loaded_at(live_platform)
+    launched = live_platform.graphql(
+        """mutation($params: ExecutionParams!) { launchRun(executionParams: $params) {
+          __typename ... on LaunchRunSuccess { run { runId } } } }""",
+        params={"selector": {**LOCATION, "pipelineName": "river_refresh_job"}},
+    )["launchRun"]
+    assert launched["__typename"] == "LaunchRunSuccess", launched
+    asked = "query($id: ID!) { runOrError(runId: $id) { ... on Run { status } } }"
+
+    def status() -> str:
+        told = live_platform.graphql(asked, id=launched["run"]["runId"])
+        return str(told["runOrError"]["status"])
+
+    until(lambda: status() in {"SUCCESS", "FAILURE", "CANCELED"}, "the refresh to end")
+    assert status() == "SUCCESS"
+    assert loaded_at(live_platform) > before
+
+
+def loaded_at(platform: LivePlatform) -> float:
+    """When the definitions were loaded."""
+    told = platform.graphql("""{ workspaceOrError { ... on Workspace {
+      locationEntries { updatedTimestamp } } } }""")
+    (entry,) = told["workspaceOrError"]["locationEntries"]
+    return float(entry["updatedTimestamp"])
 
 
 def flow(platform: LivePlatform) -> list[str]:
