@@ -59,8 +59,8 @@ def test_dagster_shows_what_happened(live_platform: LivePlatform) -> None:
     states = {one["name"]: one["sensorState"]["status"] for one in repository["sensors"]}
     assert {"river_drops_sensor", "river_automation", "river_publish_guard"} <= states.keys()
     assert set(states.values()) == {"RUNNING"}
-    runs = told["runsOrError"]["results"]
-    assert {run["status"] for run in runs if run["jobName"] == "river_load_job"} == {"SUCCESS"}
+    loads = [run for run in told["runsOrError"]["results"] if run["jobName"] == "river_load_job"]
+    assert loads[-1]["status"] == "SUCCESS", "the first one, that of the example"
 
 
 def test_a_file_dropped_by_hand_is_published_and_enriched(live_platform: LivePlatform) -> None:

@@ -1,0 +1,149 @@
+"""What people see of the platform in a browser: Chromium, on the pages of Dagster.
+
+With SCREENSHOTS set to a directory the pages are kept there as pictures, for the docs.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+from playwright.sync_api import expect, sync_playwright
+
+from tests.support.live_platform import until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Locator, Page
+
+    from tests.support.live_platform import LivePlatform
+
+_ALONE: Final = (
+    # Nothing but the platform is to be reached, and the browser is not a person's.
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+)
+_PAGE_SECONDS: Final = 120
+"""Pages take a few; those are for a machine that is busy with other tests."""
+_REPOSITORY: Final = "/locations/__repository__@omnigraph"
+_INCIDENTS: Final = "/assets/river/nodes/Incident"
+_WRONG: Final = {
+    "type": "Incident",
+    "data": {
+        "number": "IN-2031-9",
+        "severity": "awful",
+        "status": "open",
+        "recordedAt": "2031-01-01T00:00:00Z",
+        "title": "A severity nobody has heard of",
+        "text": "It is refused, and the file says why.",
+    },
+}
+_RUNS: Final = """{ runsOrError(limit: 100) {
+  ... on Runs { results { runId jobName status } } } }"""
+
+
+@pytest.fixture(scope="module")
+def page(live_platform: LivePlatform) -> Iterator[Page]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=_ALONE)
+        page = browser.new_page(
+            base_url=live_platform.dagster_url, viewport={"width": 1440, "height": 900}
+        )
+        page.set_default_timeout(_PAGE_SECONDS * 1000)
+        expect.set_options(timeout=_PAGE_SECONDS * 1000)
+        yield page
+        browser.close()
+
+
+def keep_picture(page: Page, name: str) -> None:
+    if directory := os.environ.get("SCREENSHOTS"):
+        page.wait_for_timeout(2000)  # what moves comes to rest
+        page.screenshot(path=Path(directory, f"{name}.png"))
+
+
+def text(page: Page, words: str) -> Locator:
+    return page.get_by_text(words, exact=True).first
+
+
+def test_the_lineage_of_the_graph(page: Page) -> None:
+    page.goto("/asset-groups")
+    for group in ("graph", "nodes", "edges", "embeddings", "indexes", "maintenance"):
+        expect(text(page, f"river_{group}")).to_be_visible()
+    keep_picture(page, "lineage")
+    page.goto(f"{_REPOSITORY}/asset-groups/river_nodes/list")
+    for node in ("Crew", "Incident", "Reach"):
+        expect(text(page, f"river / nodes / {node}")).to_be_visible()
+
+
+def test_an_asset_its_columns_and_plots(page: Page) -> None:
+    page.goto(_INCIDENTS)
+    expect(text(page, "Row count")).to_be_visible()
+    expect(text(page, "enum(high, low, medium)")).to_be_visible()
+    expect(text(page, "manifest_version")).to_be_visible()
+    keep_picture(page, "asset")
+    page.get_by_role("button", name="Plots").click()
+    expect(page.locator("canvas").first).to_be_visible()
+    page.locator("canvas").first.scroll_into_view_if_needed()
+    keep_picture(page, "plots")
+
+
+def test_branches_are_partitions(page: Page) -> None:
+    page.goto(f"{_INCIDENTS}?view=partitions")
+    expect(page.get_by_text("1 Partitions Selected")).to_be_visible()
+    text(page, "main").click()
+    expect(text(page, "commit_id")).to_be_visible()
+    keep_picture(page, "partitions")
+
+
+def test_the_sensor_of_drops(page: Page) -> None:
+    page.goto(f"{_REPOSITORY}/sensors/river_drops_sensor")
+    expect(page.get_by_text("Loads files that were dropped and have settled")).to_be_visible()
+    expect(text(page, "river_load_job")).to_be_visible()
+    expect(text(page, "Running")).to_be_visible()
+    keep_picture(page, "drops-sensor")
+
+
+def test_a_failed_run_shows_what_was_wrong(page: Page, live_platform: LivePlatform) -> None:
+    before = failed_loads(live_platform)
+    live_platform.drop("wrong.jsonl", _WRONG)
+    until(lambda: failed_loads(live_platform) > before, "the load to be refused")
+    (run,) = failed_loads(live_platform) - before
+    page.goto(f"/runs/{run}")
+    expect(
+        page.get_by_text("1 blocking asset check failed with ERROR severity").first
+    ).to_be_visible()
+    keep_picture(page, "failed-run")
+    page.goto(f"{_INCIDENTS}?view=checks")
+    expect(text(page, "violating_rows")).to_be_visible()
+    expect(page.get_by_text("invalid enum value 'awful' on Incident.severity")).to_be_visible()
+    keep_picture(page, "violations")
+    assert (live_platform.directory / "drops/_quarantine/main/wrong.jsonl").exists()
+
+
+def test_launching_a_materialisation(page: Page, live_platform: LivePlatform) -> None:
+    before = live_platform.materialised("river/topology")["river/topology"]
+    page.goto("/assets/river/topology")
+    page.get_by_role("button", name="Materialize").first.click()
+    page.get_by_role("button", name="All", exact=True).click()
+    keep_picture(page, "materialise")
+    page.get_by_role("button", name="Launch 1 run").click()
+    until(
+        lambda: live_platform.materialised("river/topology")["river/topology"] > before,
+        "the topology to be made anew",
+    )
+
+
+def failed_loads(platform: LivePlatform) -> set[str]:
+    runs = platform.graphql(_RUNS)["runsOrError"]["results"]
+    return {
+        run["runId"]
+        for run in runs
+        if (run["jobName"], run["status"]) == ("river_load_job", "FAILURE")
+    }
