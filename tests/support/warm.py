@@ -26,6 +26,8 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from omnigraph_core import failpoints
+from omnigraph_core.settings import FAILPOINTS
 from omnigraph_core.startup import hide_pandas
 
 if TYPE_CHECKING:
@@ -208,11 +210,20 @@ def _become(request: int, streams: list[int]) -> dict[str, Any]:
     os.environ.update(
         (name, str(end)) for name, end in zip(asked["kept"], streams[3:], strict=True)
     )
+    _arm_failpoints()
     os.chdir(asked["folder"])
     sys.stdin = _stream(0, "<stdin>", "surrogateescape")
     sys.stdout = _stream(1, "<stdout>", "surrogateescape", is_prompt=os.isatty(1))
     sys.stderr = _stream(2, "<stderr>", "backslashreplace", is_prompt=True)
     return asked
+
+
+def _arm_failpoints() -> None:
+    """As the environment says now: points that are loaded already were armed by another one."""
+    plans = FAILPOINTS.read()
+    for point in failpoints.declared():
+        if plan := plans.get(point.name):
+            point._armed = failpoints._parse_plan(plan)
 
 
 def _stream(number: int, name: str, errors: str, *, is_prompt: bool = False) -> io.TextIOWrapper:
