@@ -32,9 +32,11 @@ def platform(
     return make_platform(tmp_path, instance)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def live_platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LivePlatform]:
-    """One platform with all its processes, for the whole run."""
+    """One platform with all its processes, for all tests of this package: its daemon is never
+    idle, so it does not stay for the others.
+    """
     base = tmp_path_factory.getbasetemp()
     directory = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     with LivePlatform(directory / "live") as platform:
