@@ -3,9 +3,9 @@
 - `pg`: a schema that compiles; `pg context`: also the schema of the page's later queries.
 - `pg-error [CODE…]`: refused, with those codes.
 - `gq`: queries that compile against the page's context schema; `gq-error [CODE…]`: refused.
-- `console`: `$` lines are run in one scratch copy of examples/, what follows is the exact output
-  (a line `…` stands for any lines, `…` in a line for any part of it); `console continued` goes on
-  where the page's block before it has stopped.
+- `console`: `$` lines are run in one scratch copy of examples/, with the `>` lines that go on with
+  them; what follows is the exact output (a line `…` stands for any lines, `…` in a line for any
+  part of it); `console continued` goes on where the page's block before it has stopped.
 - `python`: run as it is in an empty directory, doctests where it has prompts; `python continued`
   goes on where the page's block before it has stopped; `python alone` and what continues it has a
   process of its own, as a page that opens a Spark session needs.
@@ -174,6 +174,9 @@ def steps(text: str) -> list[tuple[str, str]]:
     for line in text.splitlines(keepends=True):
         if line.startswith("$ "):
             found.append((line[2:].strip(), ""))
+        elif line.startswith((">\n", "> ")) and not found[-1][1]:
+            command, _ = found.pop()
+            found.append((f"{command}\n{line[2:].rstrip()}", ""))
         else:
             command, output = found.pop()
             found.append((command, output + line))
