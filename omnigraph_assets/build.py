@@ -50,7 +50,7 @@ def build_defs(config: GraphConfig, state: AcceptedState | None) -> dg.Definitio
         _automation(names, derived),
     ]
     if config.drops is not None:
-        sensors.append(build_drop_sensor(config, loading))
+        sensors.append(build_drop_sensor(config, state, loading))
     if config.failure_webhook is not None:
         sensors.append(build_failure_hook(config, jobs))
     return dg.Definitions(

@@ -8,12 +8,13 @@ import hashlib
 import json
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
 import dagster as dg
 
+from omnigraph_assets.accepted import AcceptedState
 from omnigraph_assets.batching import Candidate, next_batch
 from omnigraph_assets.config import GraphConfig
 from omnigraph_assets.drops import (
@@ -47,7 +48,7 @@ class _Tick:
     events: tuple[dg.AssetObservation, ...] = ()
 
 
-def build_drop_sensor(config: GraphConfig, job: Any) -> dg.SensorDefinition:
+def build_drop_sensor(config: GraphConfig, state: AcceptedState, job: Any) -> dg.SensorDefinition:
     """The sensor of a graph's drop directory."""
     names = Names(config.name)
 
@@ -66,7 +67,9 @@ def build_drop_sensor(config: GraphConfig, job: Any) -> dg.SensorDefinition:
         busy = busy_branches(context.instance)
         with config.open() as graph:
             ticks = [
-                _look(context.instance, graph, config, store, branch, files, is_busy=branch in busy)
+                _Tick(reason=reason)
+                if (reason := _hindrance(graph, state, branch, busy)) is not None
+                else _look(context.instance, graph, config, store, branch, files)
                 for branch, files in waiting.items()
             ]
         requests = [tick.request for tick in ticks if tick.request is not None]
@@ -106,6 +109,21 @@ def _settled(
     return waiting, cursor
 
 
+def _hindrance(
+    graph: Omnigraph, state: AcceptedState, branch: str, busy: Container[str]
+) -> str | None:
+    """Why the files of a branch have to wait; None if they need not."""
+    if branch in busy:
+        return f"a run works on `{branch}`"
+    try:
+        schema = graph.schema_show(branch).hash
+    except BranchNotFound:
+        return f"there is no branch `{branch}`"
+    if schema != state.schema_hash:  # runs would be refused until nobody tries any more
+        return f"the schema of `{branch}` is not that of the definitions"
+    return None
+
+
 def _look(
     instance: dg.DagsterInstance,
     graph: Omnigraph,
@@ -113,15 +131,8 @@ def _look(
     store: DropStore,
     branch: str,
     files: list[tuple[DroppedFile, str]],
-    *,
-    is_busy: bool,
 ) -> _Tick:
-    if is_busy:
-        return _Tick(reason=f"a run works on `{branch}`")
-    try:
-        incarnation = graph.branch_get(branch).incarnation
-    except BranchNotFound:
-        return _Tick(reason=f"there is no branch `{branch}`")
+    incarnation = graph.branch_get(branch).incarnation
     drop_abandoned(graph, branch, before=time.time_ns() // 1000 - _ABANDONED_US)
     claimed = claimed_digests(graph, branch, incarnation)
     left = list(_not_loaded(graph, store, branch, incarnation, files))

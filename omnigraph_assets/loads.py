@@ -250,6 +250,18 @@ def staged_runs(graph: Omnigraph) -> tuple[RunRecord, ...]:
     return tuple(run for run in running if load_of(run) is not None and _is_staged(graph, run))
 
 
+def published_loads(graph: Omnigraph, *, since: int) -> tuple[RunRecord, ...]:
+    """Loads that were published after a time in microseconds, the oldest first; those of branches
+    that are gone left out."""
+    branches = set(graph.branch_list())
+    published = [
+        run
+        for run in graph.list_runs(status=RunStatus.PUBLISHED)
+        if run.updated_at > since and run.target_branch in branches and load_of(run) is not None
+    ]
+    return tuple(sorted(published, key=lambda run: run.updated_at))
+
+
 def drop_abandoned(graph: Omnigraph, branch: str, *, before: int) -> None:
     """Give up loads of a branch that were planned some time ago, and never staged.
 

@@ -1,5 +1,10 @@
-"""Publishes loads that were staged and left: by a crash, or because they had to wait."""
+"""Publishes loads that were staged and left: by a crash, or because they had to wait.
 
+And tells of those that were published by a run that died before it could.
+"""
+
+import contextlib
+import time
 from typing import Any, Final
 
 import dagster as dg
@@ -8,13 +13,20 @@ from omnigraph_assets import guard
 from omnigraph_assets.config import GraphConfig
 from omnigraph_assets.instance import PARTITION, busy_branches, count_runs
 from omnigraph_assets.load import publish_guarded, told_tables
-from omnigraph_assets.loads import Published, ruling_of, staged_runs
+from omnigraph_assets.loads import Published, publish_load, published_loads, ruling_of, staged_runs
 from omnigraph_assets.names import Names
 from omnigraph_assets.told import failures
 from omnigraph_core.engine.omnigraph import Omnigraph
+from omnigraph_core.errors import NotFoundError
 
 PUBLISH_TAG: Final = "omnigraph/publish"
 ATTEMPTS: Final = 5
+_GRACE_US: Final = 30_000_000
+"""How long after a publish its own run, or the one that repeats it, may still tell of it."""
+_LOOKED_BACK_US: Final = 3_600_000_000
+"""How far back the first look goes."""
+_TOLD: Final = 100
+"""Materialisations of a branch that are looked through for a publish."""
 
 
 class PublishConfig(dg.Config):
@@ -75,6 +87,7 @@ def build_publish_guard(config: GraphConfig, job: Any) -> dg.SensorDefinition:
         busy = busy_branches(context.instance)
         requests, reasons = [], []
         with config.open() as graph:
+            events, cursor = _untold(context, graph, config, frozenset(busy))
             for run in staged_runs(graph):
                 ruling = ruling_of(graph, run.run_id)
                 tries = count_runs(context.instance, PUBLISH_TAG, run.run_id)
@@ -90,6 +103,8 @@ def build_publish_guard(config: GraphConfig, job: Any) -> dg.SensorDefinition:
         return dg.SensorResult(
             run_requests=requests,
             skip_reason=None if requests else "; ".join(reasons) or "no load was left",
+            cursor=str(cursor),
+            asset_events=events,
         )
 
     return publish_guard
@@ -101,3 +116,29 @@ def _request(names: Names, run_id: str, branch: str, tries: int) -> dg.RunReques
         run_config={"ops": {names.named("publish"): {"config": {"run_id": run_id}}}},
         tags={PUBLISH_TAG: run_id, PARTITION: branch},
     )
+
+
+def _untold(
+    context: dg.SensorEvaluationContext, graph: Omnigraph, config: GraphConfig, busy: frozenset[str]
+) -> tuple[list[dg.AssetMaterialization], int]:
+    """What was published and never told of, and up to when all is told: the next cursor."""
+    latest = time.time_ns() // 1000 - _GRACE_US
+    since = int(context.cursor) if context.cursor else latest - _LOOKED_BACK_US
+    events: list[dg.AssetMaterialization] = []
+    for run in published_loads(graph, since=since):
+        if run.updated_at > latest or run.target_branch in busy:
+            break  # whoever works on the branch may be about to tell
+        since = run.updated_at
+        told = _told_commits(context.instance, Names(config.name), run.target_branch)
+        if run.published_snapshot_id not in told:
+            with contextlib.suppress(NotFoundError):  # cleanup was faster
+                events += materialisations(graph, config, publish_load(graph, run.run_id))
+    return events, since
+
+
+def _told_commits(instance: dg.DagsterInstance, names: Names, branch: str) -> frozenset[str]:
+    """The newest commits that a branch was shown to be made of."""
+    wanted = dg.AssetRecordsFilter(names.manifest, asset_partitions=[branch])
+    events = instance.fetch_materializations(wanted, limit=_TOLD).records
+    made = [event.asset_materialization for event in events]
+    return frozenset(str(one.metadata["commit_id"].value) for one in made if one is not None)

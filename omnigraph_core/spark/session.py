@@ -89,10 +89,23 @@ def _active() -> SparkSession | None:
     from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
 
+    _forget_dead()
     try:
         return SparkSession.active()
     except PySparkRuntimeError:  # there is none
         return None
+
+
+def _forget_dead() -> None:
+    """Let go of a driver whose process has ended: Spark would ask it for ever."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    driver: Any = getattr(SparkContext._gateway, "proc", None)
+    if driver is None or driver.poll() is None:
+        return
+    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = SparkSession._activeSession = None
 
 
 def _check_place(session: SparkSession, master: str | None, remote: str | None) -> None:

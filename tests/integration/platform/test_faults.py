@@ -1,0 +1,184 @@
+"""What goes wrong on a live platform: real run workers, a real daemon, and processes that die.
+
+The graph shows the old or the new, Dagster tells what is so, the next look of a sensor mends it,
+and nothing is loaded twice.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from omnigraph_core.history.runs import RunStatus
+from tests.support.faulty_platform import RUNS_AT_ONCE, WIDER, FaultyPlatform, people, until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::dagster.BetaWarning"),
+    pytest.mark.filterwarnings("ignore::dagster.PreviewWarning"),
+    # Dagster's own, as it begins a backfill.
+    pytest.mark.filterwarnings("ignore:Function `AssetSelection.sources`:DeprecationWarning"),
+]
+
+NAMES = ["ann", "bob", "cid"]
+
+
+@pytest.fixture(scope="module")
+def faulty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultyPlatform]:
+    platform = FaultyPlatform(tmp_path_factory.mktemp("faulty"))
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in platform.environment.items():
+            patch.setenv(name, value)
+        with platform:
+            yield platform
+
+
+def assert_loaded_once(faulty: FaultyPlatform, branch: str, names: list[str] = NAMES) -> None:
+    """Each record is there once, by one publish, and Dagster tells of this one and no other."""
+    assert faulty.names(branch) == names
+    (commit,) = faulty.published(branch)
+    told = faulty.told(branch)
+    assert told.keys() >= {"nodes/Person", "edges/Knows", "manifest"}
+    assert set().union(*told.values()) == {commit}
+    assert faulty.live(branch) == []
+
+
+KILLED = {
+    # Rows are being written, none can be seen. Dagster repeats it, or the sensor does.
+    "staging": ("stage.after_files", True),
+    # All is staged and sealed, and about to be published: the guard publishes it.
+    "sealed": ("merge.after_stage", False),
+    # The rows can be seen; that they were published is not recorded yet. The guard records it.
+    "committing": ("run.after_merge", False),
+    # It is recorded, and Dagster was not told. The guard tells it.
+    "telling": ("run.after_end", False),
+}
+
+
+def test_a_run_worker_may_die_anywhere(faulty: FaultyPlatform) -> None:
+    killed = {}
+    for branch, (point, is_repeated) in KILLED.items():
+        faulty.branch(branch)
+        faulty.drop_people(branch, *NAMES)
+        killed[branch] = faulty.launch(branch, points={point: "crash"}, is_repeated=is_repeated)
+    seen: dict[str, set[tuple[str, ...]]] = {branch: set() for branch in KILLED}
+
+    def have_all_died() -> bool:
+        for branch, found in seen.items():
+            found.add(tuple(faulty.names(branch)))
+        return all(faulty.status(run_id) == "FAILURE" for run_id in killed.values())
+
+    def is_mended() -> bool:
+        return all(
+            faulty.put_away("_loaded", branch) == {"ann.jsonl"}
+            and not faulty.live(branch)
+            and "manifest" in faulty.told(branch)
+            for branch in KILLED
+        )
+
+    until(have_all_died, "the end of the runs")
+    until(is_mended, "what was left to be mended")
+    for branch, run_id in killed.items():
+        assert seen[branch] <= {(), tuple(NAMES)}
+        assert "terminated by signal 9" in faulty.reason(run_id)
+        assert_loaded_once(faulty, branch)
+    assert faulty.graph.list_runs(status=RunStatus.RUNNING) == ()
+    # There were more runs than places for them: they have waited for one.
+    spans = [span for branch in KILLED for span in faulty.spans(branch)]
+    assert most_at_once(spans) == RUNS_AT_ONCE
+
+
+def test_a_malformed_file_does_not_hold_up_the_good_ones(faulty: FaultyPlatform) -> None:
+    branch = faulty.branch("mixed")
+    faulty.drop_people(branch, *NAMES)
+    faulty.drop(branch, "bad.jsonl", *people("eve"), '{"type": "Person", "data": {"na')
+    faulty.drop_people(branch, "dan")
+    until(
+        lambda: (
+            faulty.put_away("_loaded", branch) == {"ann.jsonl", "dan.jsonl"}
+            and not faulty.live(branch)
+        ),
+        "the good files",
+    )
+    assert faulty.put_away("_quarantine", branch) == {"bad.jsonl", "bad.jsonl.reason.json"}
+    reason = faulty.places.drops / "_quarantine" / branch / "bad.jsonl.reason.json"
+    assert "bad.jsonl:2" in reason.read_text()
+    assert_loaded_once(faulty, branch, ["ann", "bob", "cid", "dan"])
+    (good, bad) = faulty.runs(branch)
+    assert (good.status.value, bad.status.value) == ("SUCCESS", "FAILURE")
+    assert faulty.failed_checks(bad.run_id) == {"people/manifest:staged_records"}
+
+
+def test_two_launches_and_a_backfill_follow_one_another(faulty: FaultyPlatform) -> None:
+    branches = [faulty.branch("left"), faulty.branch("right")]
+    for branch in branches:
+        faulty.drop_people(branch, *NAMES)
+    faulty.launch("left")
+    faulty.launch("left")
+    faulty.backfill(branches)
+    until(lambda: len(faulty.runs("left")) == 3 and faulty.runs("right"), "the backfill")
+    until(lambda: not faulty.live(*branches), "the end of all runs")
+    until(
+        lambda: all(faulty.put_away("_loaded", name) == {"ann.jsonl"} for name in branches),
+        "the files to be put away",
+    )
+    for branch in branches:
+        assert {run.status.value for run in faulty.runs(branch)} == {"SUCCESS"}
+        assert_loaded_once(faulty, branch)
+    assert most_at_once(faulty.spans("left")) == 1
+
+
+def most_at_once(spans: list[tuple[float, float]]) -> int:
+    return max(sum(begin <= at < end for begin, end in spans) for at, _ in spans)
+
+
+def test_runs_wait_for_the_daemon_and_for_branches_that_are_gone_they_fail(
+    faulty: FaultyPlatform,
+) -> None:
+    carried, waiting, doomed = (faulty.branch(name) for name in ("carried", "waiting", "doomed"))
+    for branch in (carried, waiting, doomed):
+        faulty.drop_people(branch, *NAMES)
+    started = faulty.launch(carried)
+    until(lambda: faulty.status(started) == "STARTED", "a run")
+    faulty.kill("daemon")
+    queued, lost = faulty.launch(waiting), faulty.launch(doomed)
+    faulty.graph.branch_delete(doomed)
+    until(lambda: faulty.status(started) == "SUCCESS", "a run that needs no daemon")
+    assert faulty.names(carried) == NAMES
+    assert (faulty.status(queued), faulty.status(lost)) == ("QUEUED", "QUEUED")
+    faulty.start("daemon")
+    until(lambda: not faulty.live(waiting, doomed), "the end of the runs")
+    assert (faulty.status(queued), faulty.status(lost)) == ("SUCCESS", "FAILURE")
+    assert "no branch `doomed`" in faulty.problem(lost)
+    until(lambda: doomed not in faulty.partitions(), "the partition of a deleted branch to go")
+    until(
+        lambda: faulty.put_away("_loaded", carried) and faulty.put_away("_loaded", waiting),
+        "the files to be put away",
+    )
+    assert_loaded_once(faulty, carried)
+    assert_loaded_once(faulty, waiting)
+    # Its file stays, for a branch of that name that may come.
+    assert (faulty.places.drops / doomed / "ann.jsonl").exists()
+    assert faulty.told(doomed) == {}
+
+
+def test_a_schema_that_changes_under_a_load(faulty: FaultyPlatform) -> None:
+    faulty.drop_people("main", *NAMES)
+    run_id = faulty.launch("main", points={"stage.before_files": "sleep(3000)*1"})
+    until(lambda: faulty.graph.list_runs(target_branch="main"), "the load to be planned")
+    faulty.graph.schema_apply(WIDER)
+    until(lambda: not faulty.live("main"), "the end of the run")
+    assert faulty.status(run_id) == "FAILURE"
+    assert "planned under the schema" in faulty.problem(run_id)
+    assert faulty.names("main") == []
+    until(faulty.has_refreshed, "the definitions of the new schema")
+    faulty.reload()
+    until(lambda: faulty.put_away("_loaded", "main"), "the file to be loaded")
+    until(lambda: not faulty.live("main"), "the end of the run")
+    assert faulty.names("main") == NAMES
+    (commit,) = faulty.published("main")
+    assert commit in faulty.told("main")["nodes/Person"]
+    assert [run.status.value for run in faulty.runs("main")] == ["SUCCESS", "FAILURE"]
