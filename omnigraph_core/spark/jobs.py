@@ -100,7 +100,17 @@ def _returned(done: Future[T], name: str) -> T:
         job=name,
         trace=str(problem),
         hint=advice(problem),
+        retryable=_is_lost(problem),
     ) from problem
+
+
+def _is_lost(problem: BaseException) -> bool:
+    """Whether the driver is gone: another one may do the job."""
+    if isinstance(problem, ConnectionError):
+        return True
+    from py4j.protocol import Py4JNetworkError
+
+    return isinstance(problem, Py4JNetworkError)
 
 
 class _Job(Protocol):

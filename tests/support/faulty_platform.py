@@ -4,6 +4,7 @@ outside: runs and assets through what Dagster's own pages ask, rows in the graph
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import json
 import os
@@ -90,7 +91,6 @@ class FaultyPlatform:
         self._write_settings()
         self.graph = Omnigraph.init(str(places.graph), SCHEMA)
         self.start("code-server")
-        until(lambda: not _is_free(places.ports["CODE_PORT"]), "the code server")
         self.start("daemon")
         self.instance = dg.DagsterInstance.from_config(str(places.dagster))
         target = WorkspaceFileTarget([str(places.dagster / "workspace.yaml")])
@@ -118,7 +118,7 @@ class FaultyPlatform:
         for name, content in (("dagster.yaml", settings), ("workspace.yaml", workspace)):
             (self.places.dagster / name).write_text(yaml.safe_dump(content))
 
-    def start(self, name: str) -> None:
+    def start(self, name: str, **variables: str) -> None:
         """Start the code server or the daemon, after it was killed or for the first time."""
         port = str(self.places.ports["CODE_PORT"])
         workspace = str(self.places.dagster / "workspace.yaml")
@@ -130,9 +130,11 @@ class FaultyPlatform:
             ),
             "daemon": ("dagster._daemon", "run", "--workspace", workspace),
         }
-        given = {**environment_of(self.places, os.environ), **self.environment}
+        given = {**environment_of(self.places, os.environ), **self.environment, **variables}
         command = (sys.executable, "-m", *commands[name])
         self._parts[name] = start_part(name, command, self.places, given)
+        if name == "code-server":
+            until(lambda: not _is_free(self.places.ports["CODE_PORT"]), "the code server")
 
     def kill(self, name: str) -> None:
         """End it, and all it has started, as a machine without memory does."""
@@ -239,6 +241,11 @@ class FaultyPlatform:
         told = [event.step_failure_data for event in events]
         return "\n".join(f"{one.user_failure_data} {one.error}" for one in told)
 
+    def retried(self, run_id: str) -> str:
+        """Why steps of a run were begun again."""
+        events = self._events(run_id, dg.DagsterEventType.STEP_UP_FOR_RETRY)
+        return "\n".join(str(event.step_retry_data.error) for event in events)
+
     def failed_checks(self, run_id: str) -> set[str]:
         events = self._events(run_id, dg.DagsterEventType.ASSET_CHECK_EVALUATION)
         told = [event.asset_check_evaluation_data for event in events]
@@ -295,6 +302,19 @@ class FaultyPlatform:
         """The publishes of a branch, the newest first."""
         commits = self.graph.list_commits(branch)
         return [one.graph_commit_id for one in commits if one.operation == "run_publish"]
+
+    def spark_at_work(self) -> int | None:
+        """The process of a run's Spark whose tasks are running; None if there is none."""
+        for place in Path("/proc").iterdir():
+            if not place.name.isdecimal():
+                continue
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError, PermissionError):
+                is_java = b"org.apache.spark.deploy.SparkSubmit" in (place / "cmdline").read_bytes()
+                needle = f"DAGSTER_HOME={self.places.dagster}\0".encode()
+                if is_java and needle in (place / "environ").read_bytes():
+                    tasks = [(one / "children").read_text() for one in (place / "task").iterdir()]
+                    return int(place.name) if any(tasks) else None
+        return None
 
     def said(self) -> str:
         """The last that the processes said, for who looks for the reason of a failure."""

@@ -6,6 +6,9 @@ and nothing is loaded twice.
 
 from __future__ import annotations
 
+import os
+import signal
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
@@ -24,16 +27,60 @@ pytestmark = [
 ]
 
 NAMES = ["ann", "bob", "cid"]
+KILLED = {
+    # Rows are being written, none can be seen. Dagster repeats it, or the sensor does.
+    "staging": ("stage.after_files", True),
+    # All is staged and sealed, and about to be published: the guard publishes it.
+    "sealed": ("merge.after_stage", False),
+    # The rows can be seen; that they were published is not recorded yet. The guard records it.
+    "committing": ("run.after_merge", False),
+    # It is recorded, and Dagster was not told. The guard tells it.
+    "telling": ("run.after_end", False),
+}
+BOTH = ["left", "right"]
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """What was launched at once, for more runs than the platform has places for."""
+
+    platform: FaultyPlatform
+    killed: dict[str, str]
 
 
 @pytest.fixture(scope="module")
-def faulty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultyPlatform]:
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Begun]:
+    """A platform, and work for it: most of these tests wait, and so they wait together."""
     platform = FaultyPlatform(tmp_path_factory.mktemp("faulty"))
     with pytest.MonkeyPatch.context() as patch:
         for name, value in platform.environment.items():
             patch.setenv(name, value)
         with platform:
-            yield platform
+            yield Begun(platform, _begin(platform))
+
+
+def _begin(faulty: FaultyPlatform) -> dict[str, str]:
+    killed = {}
+    for branch, (point, is_repeated) in KILLED.items():
+        faulty.branch(branch)
+        faulty.drop_people(branch, *NAMES)
+        killed[branch] = faulty.launch(branch, points={point: "crash"}, is_repeated=is_repeated)
+    for branch in BOTH:
+        faulty.branch(branch)
+        faulty.drop_people(branch, *NAMES)
+    faulty.launch("left")
+    faulty.launch("left")
+    faulty.backfill(BOTH)
+    faulty.branch("mixed")
+    faulty.drop_people("mixed", *NAMES)
+    faulty.drop("mixed", "bad.jsonl", *people("eve"), '{"type": "Person", "data": {"na')
+    faulty.drop_people("mixed", "dan")
+    return killed
+
+
+@pytest.fixture(scope="module")
+def faulty(begun: Begun) -> FaultyPlatform:
+    return begun.platform
 
 
 def assert_loaded_once(faulty: FaultyPlatform, branch: str, names: list[str] = NAMES) -> None:
@@ -46,24 +93,8 @@ def assert_loaded_once(faulty: FaultyPlatform, branch: str, names: list[str] = N
     assert faulty.live(branch) == []
 
 
-KILLED = {
-    # Rows are being written, none can be seen. Dagster repeats it, or the sensor does.
-    "staging": ("stage.after_files", True),
-    # All is staged and sealed, and about to be published: the guard publishes it.
-    "sealed": ("merge.after_stage", False),
-    # The rows can be seen; that they were published is not recorded yet. The guard records it.
-    "committing": ("run.after_merge", False),
-    # It is recorded, and Dagster was not told. The guard tells it.
-    "telling": ("run.after_end", False),
-}
-
-
-def test_a_run_worker_may_die_anywhere(faulty: FaultyPlatform) -> None:
-    killed = {}
-    for branch, (point, is_repeated) in KILLED.items():
-        faulty.branch(branch)
-        faulty.drop_people(branch, *NAMES)
-        killed[branch] = faulty.launch(branch, points={point: "crash"}, is_repeated=is_repeated)
+def test_a_run_worker_may_die_anywhere(begun: Begun) -> None:
+    faulty, killed = begun.platform, begun.killed
     seen: dict[str, set[tuple[str, ...]]] = {branch: set() for branch in KILLED}
 
     def have_all_died() -> bool:
@@ -87,15 +118,12 @@ def test_a_run_worker_may_die_anywhere(faulty: FaultyPlatform) -> None:
         assert_loaded_once(faulty, branch)
     assert faulty.graph.list_runs(status=RunStatus.RUNNING) == ()
     # There were more runs than places for them: they have waited for one.
-    spans = [span for branch in KILLED for span in faulty.spans(branch)]
+    spans = [span for branch in (*KILLED, *BOTH) for span in faulty.spans(branch)]
     assert most_at_once(spans) == RUNS_AT_ONCE
 
 
 def test_a_malformed_file_does_not_hold_up_the_good_ones(faulty: FaultyPlatform) -> None:
-    branch = faulty.branch("mixed")
-    faulty.drop_people(branch, *NAMES)
-    faulty.drop(branch, "bad.jsonl", *people("eve"), '{"type": "Person", "data": {"na')
-    faulty.drop_people(branch, "dan")
+    branch = "mixed"
     until(
         lambda: (
             faulty.put_away("_loaded", branch) == {"ann.jsonl", "dan.jsonl"}
@@ -113,19 +141,13 @@ def test_a_malformed_file_does_not_hold_up_the_good_ones(faulty: FaultyPlatform)
 
 
 def test_two_launches_and_a_backfill_follow_one_another(faulty: FaultyPlatform) -> None:
-    branches = [faulty.branch("left"), faulty.branch("right")]
-    for branch in branches:
-        faulty.drop_people(branch, *NAMES)
-    faulty.launch("left")
-    faulty.launch("left")
-    faulty.backfill(branches)
-    until(lambda: len(faulty.runs("left")) == 3 and faulty.runs("right"), "the backfill")
-    until(lambda: not faulty.live(*branches), "the end of all runs")
+    until(lambda: len(faulty.runs("left")) >= 3 and faulty.runs("right"), "the backfill")
+    until(lambda: not faulty.live(*BOTH), "the end of all runs")
     until(
-        lambda: all(faulty.put_away("_loaded", name) == {"ann.jsonl"} for name in branches),
+        lambda: all(faulty.put_away("_loaded", name) == {"ann.jsonl"} for name in BOTH),
         "the files to be put away",
     )
-    for branch in branches:
+    for branch in BOTH:
         assert {run.status.value for run in faulty.runs(branch)} == {"SUCCESS"}
         assert_loaded_once(faulty, branch)
     assert most_at_once(faulty.spans("left")) == 1
@@ -182,3 +204,23 @@ def test_a_schema_that_changes_under_a_load(faulty: FaultyPlatform) -> None:
     (commit,) = faulty.published("main")
     assert commit in faulty.told("main")["nodes/Person"]
     assert [run.status.value for run in faulty.runs("main")] == ["SUCCESS", "FAILURE"]
+
+
+def test_spark_may_die_in_the_middle(faulty: FaultyPlatform) -> None:
+    branch = faulty.branch("spark")
+    until(lambda: not faulty.live(*faulty.partitions()), "the end of all runs")
+    faulty.kill("code-server")
+    faulty.start(
+        "code-server", OMNIGRAPH_PLATFORM_ENGINE="spark", OMNIGRAPH_SPARK_MASTER="local[1]"
+    )
+    faulty.drop_people(branch, *NAMES)
+    run_id = faulty.launch(branch)
+    until(faulty.spark_at_work, "a job of Spark")
+    java = faulty.spark_at_work()
+    assert java is not None
+    os.kill(java, signal.SIGKILL)
+    until(lambda: not faulty.live(branch), "the end of the run")
+    assert faulty.status(run_id) == "SUCCESS", faulty.problem(run_id)
+    assert "Spark could not run" in faulty.retried(run_id)
+    until(lambda: faulty.put_away("_loaded", branch), "the file to be put away")
+    assert_loaded_once(faulty, branch)
