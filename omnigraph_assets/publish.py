@@ -11,6 +11,7 @@ import dagster as dg
 
 from omnigraph_assets import guard
 from omnigraph_assets.config import GraphConfig
+from omnigraph_assets.dead_runs import end_dead_runs
 from omnigraph_assets.instance import PARTITION, busy_branches, count_runs
 from omnigraph_assets.load import publish_guarded, told_tables
 from omnigraph_assets.loads import Published, publish_load, published_loads, ruling_of, staged_runs
@@ -81,11 +82,13 @@ def build_publish_guard(config: GraphConfig, job: Any) -> dg.SensorDefinition:
         job=job,
         minimum_interval_seconds=10,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description="Publishes loads that are staged and that no run works on, as the guard rules.",
+        description="Publishes loads that are staged and that no run works on, as the guard rules; "
+        "tells of publishes whose run died, and ends runs that died unseen.",
     )
     def publish_guard(context: dg.SensorEvaluationContext) -> dg.SensorResult:
+        ended = end_dead_runs(context)
         busy = busy_branches(context.instance)
-        requests, reasons = [], []
+        requests, reasons = [], [f"run {run_id} was dead" for run_id in ended]
         with config.open() as graph:
             events, cursor = _untold(context, graph, config, frozenset(busy))
             for run in staged_runs(graph):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from omnigraph_assets.loads import staged_runs
 from omnigraph_core.history.runs import RunStatus
 from tests.support.faulty_platform import RUNS_AT_ONCE, WIDER, FaultyPlatform, people, until
 
@@ -206,21 +207,31 @@ def test_a_schema_that_changes_under_a_load(faulty: FaultyPlatform) -> None:
     assert [run.status.value for run in faulty.runs("main")] == ["SUCCESS", "FAILURE"]
 
 
-def test_spark_may_die_in_the_middle(faulty: FaultyPlatform) -> None:
-    branch = faulty.branch("spark")
+def test_the_code_server_may_die_with_its_runs_and_spark_under_one(faulty: FaultyPlatform) -> None:
     until(lambda: not faulty.live(*faulty.partitions()), "the end of all runs")
+    orphaned, sparked = faulty.branch("orphaned"), faulty.branch("sparked")
+    faulty.drop_people(orphaned, *NAMES)
+    lost = faulty.launch(orphaned, points={"merge.after_stage": "sleep(600000)"}, is_repeated=False)
+    until(lambda: staged_runs(faulty.graph), "the load to be staged")
     faulty.kill("code-server")
+    assert faulty.status(lost) == "STARTED"  # nobody is there to know better
     faulty.start(
         "code-server", OMNIGRAPH_PLATFORM_ENGINE="spark", OMNIGRAPH_SPARK_MASTER="local[1]"
     )
-    faulty.drop_people(branch, *NAMES)
-    run_id = faulty.launch(branch)
+    faulty.drop_people(sparked, *NAMES)
+    run_id = faulty.launch(sparked)
     until(faulty.spark_at_work, "a job of Spark")
     java = faulty.spark_at_work()
     assert java is not None
     os.kill(java, signal.SIGKILL)
-    until(lambda: not faulty.live(branch), "the end of the run")
-    assert faulty.status(run_id) == "SUCCESS", faulty.problem(run_id)
+    until(
+        lambda: faulty.put_away("_loaded", orphaned) and faulty.put_away("_loaded", sparked),
+        "the files to be put away",
+    )
+    until(lambda: not faulty.live(orphaned, sparked), "the end of the runs")
+    assert faulty.status(lost) == "FAILURE"
+    assert "Its process is gone" in faulty.reason(lost)
+    assert faulty.status(run_id) == "SUCCESS"
     assert "Spark could not run" in faulty.retried(run_id)
-    until(lambda: faulty.put_away("_loaded", branch), "the file to be put away")
-    assert_loaded_once(faulty, branch)
+    assert_loaded_once(faulty, orphaned)
+    assert_loaded_once(faulty, sparked)

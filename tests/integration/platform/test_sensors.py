@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import http.server
 import json
+import os
+import subprocess
+import sys
 import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 import pytest
 
+from omnigraph_assets.dead_runs import is_alive
 from omnigraph_assets.drops import LOADED, QUARANTINE, LocalDrops, digest_of, open_drops
 from omnigraph_assets.loads import begin_load
 from omnigraph_assets.notify import post
@@ -192,6 +197,14 @@ def test_a_planned_load_that_nobody_works_on_is_planned_again(
     (request,) = look(platform).run_requests
     assert platform.graph.get_run(run.run_id).status is RunStatus.ABORTED
     assert carry_out(platform, request).success
+
+
+def test_a_process_is_told_from_a_later_one_of_its_number() -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        ended.wait()
+    assert not is_alive(ended.pid, time.time())
+    assert is_alive(os.getpid(), time.time())
+    assert not is_alive(os.getpid(), time.time() - 365 * 86_400)
 
 
 def test_failures_are_posted() -> None:
