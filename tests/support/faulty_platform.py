@@ -131,7 +131,7 @@ class FaultyPlatform:
             "daemon": ("dagster._daemon", "run", "--workspace", workspace),
         }
         given = {**environment_of(self.places, os.environ), **self.environment, **variables}
-        command = (sys.executable, "-m", *commands[name])
+        command = (sys.executable, "-m", "tests.support.mortal", "-m", *commands[name])
         self._parts[name] = start_part(name, command, self.places, given)
         if name == "code-server":
             until(lambda: not _is_free(self.places.ports["CODE_PORT"]), "the code server")
