@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 ROOT: Final = Path(__file__).parent.parent.parent
 NAME: Final = "people"
-PATIENCE: Final = 240.0
+PATIENCE: Final = 400.0
 """Seconds, long enough for a machine that is busy with other tests."""
 RUNS_AT_ONCE: Final = 2
 SCHEMA: Final = """
