@@ -304,16 +304,16 @@ class FaultyPlatform:
         return [one.graph_commit_id for one in commits if one.operation == "run_publish"]
 
     def spark_at_work(self) -> int | None:
-        """The process of a run's Spark whose tasks are running; None if there is none."""
+        """The Java process of a run's Spark that has begun with tasks; None if there is none."""
+        needle = f"DAGSTER_HOME={self.places.dagster}\0".encode()
         for place in Path("/proc").iterdir():
-            if not place.name.isdecimal():
-                continue
             with contextlib.suppress(FileNotFoundError, ProcessLookupError, PermissionError):
-                is_java = b"org.apache.spark.deploy.SparkSubmit" in (place / "cmdline").read_bytes()
-                needle = f"DAGSTER_HOME={self.places.dagster}\0".encode()
-                if is_java and needle in (place / "environ").read_bytes():
-                    tasks = [(one / "children").read_text() for one in (place / "task").iterdir()]
-                    return int(place.name) if any(tasks) else None
+                if place.name.isdecimal() and _words(place.name)[0].endswith(b"java"):
+                    is_ours = needle in (place / "environ").read_bytes()
+                    started = [(one / "children").read_text() for one in (place / "task").iterdir()]
+                    children = [_words(number) for number in " ".join(started).split()]
+                    if is_ours and any(b"-m" in words for words in children):  # Python's workers
+                        return int(place.name)
         return None
 
     def said(self) -> str:
@@ -338,6 +338,11 @@ def until(condition: Callable[[], object], what: str) -> None:
     while not condition():
         assert time.monotonic() < end, f"waited {PATIENCE} s for {what}"
         time.sleep(0.5)
+
+
+def _words(number: str) -> list[bytes]:
+    """The command of a process."""
+    return (Path("/proc") / number / "cmdline").read_bytes().split(b"\0")
 
 
 def _free_port() -> int:
