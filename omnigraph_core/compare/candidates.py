@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph_core.compare.view import read_ahead
 from omnigraph_core.constants import COMPARE_ROWS
 from omnigraph_core.storage.lookup import ADDRESS
 
@@ -66,7 +65,7 @@ def iter_candidates(
     sides = ((before, before_own), (after, after_own))
     count = before_own.count + after_own.count
     if before is not None and after is not None:
-        read_ahead(before, before_own.addresses, after, after_own.addresses, ["id"])
+        before.read_ahead(before_own.addresses, after, after_own.addresses, ["id"])
     for chosen in _ranges(sides, -(-count // COMPARE_ROWS.value)) if count else ():
         yield paired_by_id(*(_read(view, own, chosen) for view, own in sides))
 

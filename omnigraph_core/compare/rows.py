@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph_core.compare.equality import equal_columns
-from omnigraph_core.compare.view import read_ahead
 from omnigraph_core.interruption import pause
 from omnigraph_core.storage.blob_content import BlobColumn, equal_blobs
 from omnigraph_core.storage.sparse import spread
@@ -102,7 +101,7 @@ def _equal(
 ) -> dict[str, np.ndarray]:
     """For each column, whether the pairs are equal in it."""
     found: dict[str, list[np.ndarray]] = {name: [] for name in columns}
-    read_ahead(a, a_addresses, b, b_addresses, columns)
+    a.read_ahead(a_addresses, b, b_addresses, columns)
     sides = a.iter_taken(a_addresses, columns), b.iter_taken(b_addresses, columns)
     for mine, other in _iter_side_by_side(*sides):
         pause()

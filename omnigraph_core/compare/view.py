@@ -177,6 +177,19 @@ class RowView:
         found = (self._sources[name].name for name in names)
         return list(dict.fromkeys(name for name in found if name is not None))
 
+    def read_ahead(
+        self,
+        addresses: np.ndarray,
+        other: RowView,
+        other_addresses: np.ndarray,
+        columns: Sequence[str] | None = None,
+    ) -> None:
+        """Read rows of this and another version that are asked for next, if that is cheaper."""
+        names = self._stored_names(self.columns if columns is None else columns)
+        others = frozenset(other._stored_names(other.columns if columns is None else columns))
+        common = [name for name in names if name in others]
+        read_together(self.table, addresses, other.table, other_addresses, common)
+
     def _shaped(self, rows: pa.Table | None, names: Sequence[str], count: int) -> pa.Table:
         """Stored columns as those of the view."""
         schema = pa.schema([self.schema.field(name) for name in names])
@@ -186,20 +199,6 @@ class RowView:
             given = None if rows is None or source.name is None else rows.column(source.name)
             columns.append(_column(given, source.fill, field.type, count))
         return pa.Table.from_arrays(columns, schema=schema)
-
-
-def read_ahead(
-    a: RowView,
-    a_addresses: np.ndarray,
-    b: RowView,
-    b_addresses: np.ndarray,
-    columns: Sequence[str] | None = None,
-) -> None:
-    """Read rows of two versions that are asked for next, where reading them at once is cheaper."""
-    names = a._stored_names(a.columns if columns is None else columns)
-    others = frozenset(b._stored_names(b.columns if columns is None else columns))
-    common = [name for name in names if name in others]
-    read_together(a.table, a_addresses, b.table, b_addresses, common)
 
 
 def _stored(

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from omnigraph_core.compare.changes import changed_rows
 from omnigraph_core.compare.equality import equal_columns
-from omnigraph_core.compare.view import RowView, read_ahead
+from omnigraph_core.compare.view import RowView
 from omnigraph_core.diff.model import ChangeOp, Endpoints, EntityChange, TableChanges
 from omnigraph_core.exec.json_rows import plain_objects
 from omnigraph_core.interruption import pause
@@ -147,7 +147,7 @@ class TableDiff:
         assert self.after is not None
         old, new = self.changed.before[places], self.changed.after[places]
         sides = ((self.before, old), (self.after, new))
-        read_ahead(self.before.own, old, self.after.own, new)
+        self.before.own.read_ahead(old, self.after.own, new)
         views = [(side.seen, where) for side, where in sides]
         views += [(side.own, where) for side, where in sides if side.own is not side.seen]
         portions = _aligned([view.iter_taken(where) for view, where in views])

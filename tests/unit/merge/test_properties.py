@@ -50,6 +50,9 @@ class Rows(RowView):
         stored = {name: StoredColumn(name, None) for name in schema.names}
         super().__init__(cast("Table", None), type, schema, stored)
 
+    def read_ahead(self, *_: object) -> None:
+        """All of them are in memory."""
+
     def iter_taken(
         self, addresses: np.ndarray | pa.Array, columns: Sequence[str] | None = None
     ) -> Iterator[pa.Table]:
