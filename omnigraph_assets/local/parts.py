@@ -16,6 +16,8 @@ from typing import Final
 
 from omnigraph_assets.local.places import ROOT, Places
 
+_CERTAIN: Final = 60.0
+"""Seconds: nobody survives a kill, but the system takes its time to bury the dead."""
 _PATIENCE: Final = 15.0
 """Seconds that a process has to end by itself."""
 _BETWEEN_LOOKS: Final = 0.05
@@ -73,10 +75,10 @@ def start_part(
 def stop_parts(parts: Iterable[Part]) -> None:
     """End them together: politely, then for certain. Nothing they have started is left."""
     left = list(parts)
-    for number in (signal.SIGTERM, signal.SIGKILL):
+    for number, patience in ((signal.SIGTERM, _PATIENCE), (signal.SIGKILL, _CERTAIN)):
         for part in left:
             part.send(number)
-        end = time.monotonic() + _PATIENCE
+        end = time.monotonic() + patience
         while (left := [part for part in left if not part.is_gone()]) and time.monotonic() < end:
             time.sleep(_BETWEEN_LOOKS)
 

@@ -299,9 +299,14 @@ class FaultyPlatform:
         return found
 
     def published(self, branch: str) -> list[str]:
-        """The publishes of a branch, the newest first."""
-        commits = self.graph.list_commits(branch)
-        return [one.graph_commit_id for one in commits if one.operation == "run_publish"]
+        """The publishes of a branch since it was forked, the newest first."""
+        inherited = self.graph.list_commits("main") if branch != "main" else ()
+        before = {one.graph_commit_id for one in inherited}
+        return [
+            one.graph_commit_id
+            for one in self.graph.list_commits(branch)
+            if one.operation == "run_publish" and one.graph_commit_id not in before
+        ]
 
     def spark_at_work(self) -> int | None:
         """The Java process of a run's Spark that has begun with tasks; None if there is none."""

@@ -210,7 +210,9 @@ def test_a_schema_that_changes_under_a_load(faulty: FaultyPlatform) -> None:
 def test_the_code_server_may_die_with_its_runs_and_spark_under_one(faulty: FaultyPlatform) -> None:
     until(lambda: not faulty.live(*faulty.partitions()), "the end of all runs")
     orphaned, sparked = faulty.branch("orphaned"), faulty.branch("sparked")
-    faulty.drop_people(orphaned, *NAMES)
+    added = ["flo", "gus", "hal"]
+    loaded = sorted({*faulty.names("main"), *added})
+    faulty.drop_people(orphaned, *added)
     lost = faulty.launch(orphaned, points={"merge.after_stage": "sleep(600000)"}, is_repeated=False)
     until(lambda: staged_runs(faulty.graph), "the load to be staged")
     faulty.kill("code-server")
@@ -218,7 +220,7 @@ def test_the_code_server_may_die_with_its_runs_and_spark_under_one(faulty: Fault
     faulty.start(
         "code-server", OMNIGRAPH_PLATFORM_ENGINE="spark", OMNIGRAPH_SPARK_MASTER="local[1]"
     )
-    faulty.drop_people(sparked, *NAMES)
+    faulty.drop_people(sparked, *added)
     run_id = faulty.launch(sparked)
     until(faulty.spark_at_work, "a job of Spark")
     java = faulty.spark_at_work()
@@ -233,5 +235,5 @@ def test_the_code_server_may_die_with_its_runs_and_spark_under_one(faulty: Fault
     assert "Its process is gone" in faulty.reason(lost)
     assert faulty.status(run_id) == "SUCCESS"
     assert "Spark could not run" in faulty.retried(run_id)
-    assert_loaded_once(faulty, orphaned)
-    assert_loaded_once(faulty, sparked)
+    assert_loaded_once(faulty, orphaned, loaded)
+    assert_loaded_once(faulty, sparked, loaded)
