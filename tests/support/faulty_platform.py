@@ -285,7 +285,7 @@ class FaultyPlatform:
 
         What a branch was forked from may be shown as well, and is left out.
         """
-        origin = self.graph.list_commits("main")[-1].graph_commit_id
+        inherited = self._inherited(branch)
         found: dict[str, set[str]] = {}
         for key in self.load_keys:
             events = self.instance.fetch_materializations(
@@ -294,19 +294,23 @@ class FaultyPlatform:
             ).records
             made = [event.asset_materialization for event in events]
             commits = {str(one.metadata["commit_id"].value) for one in made if one is not None}
-            if commits - {origin}:
-                found["/".join(key)] = commits - {origin}
+            if commits - inherited:
+                found["/".join(key)] = commits - inherited
         return found
 
     def published(self, branch: str) -> list[str]:
         """The publishes of a branch since it was forked, the newest first."""
-        inherited = self.graph.list_commits("main") if branch != "main" else ()
-        before = {one.graph_commit_id for one in inherited}
+        inherited = self._inherited(branch)
         return [
             one.graph_commit_id
             for one in self.graph.list_commits(branch)
-            if one.operation == "run_publish" and one.graph_commit_id not in before
+            if one.operation == "run_publish" and one.graph_commit_id not in inherited
         ]
+
+    def _inherited(self, branch: str) -> set[str]:
+        """Commits that were there before the branch: those of main; of main's, the first."""
+        commits = [one.graph_commit_id for one in self.graph.list_commits("main")]
+        return set(commits if branch != "main" else commits[-1:])
 
     def spark_at_work(self) -> int | None:
         """The Java process of a run's Spark that has begun with tasks; None if there is none."""
