@@ -30,6 +30,8 @@ class GraphConfig:
     owners: tuple[str, ...] = ()
     actor: str = ACTOR
     keep_versions: int = 100
+    scheduled_cleanup: bool = False
+    """Whether the weekly cleanup removes what it finds; if not, it tells."""
     fresh_within_hours: float | None = 48.0
     """How old the newest publish may get before the manifest counts as stale."""
     failure_webhook: str | None = None

@@ -91,7 +91,7 @@ def build_indexes(config: GraphConfig, state: AcceptedState) -> dg.AssetsDefinit
         _spec(
             config,
             key,
-            deps=[names.table(table_key)],
+            deps=[names.table(table_key), *_vectors_of(names, types, table_key, column)],
             group="indexes",
             description=f"The index of {column} of {table_key}.",
         )
@@ -128,6 +128,15 @@ def build_indexes(config: GraphConfig, state: AcceptedState) -> dg.AssetsDefinit
                 )
 
     return indexes
+
+
+def _vectors_of(
+    names: Names, types: Iterable[NodeType | EdgeType], table_key: str, column: str
+) -> Iterator[dg.AssetKey]:
+    """An index of vectors waits for those that are made of texts."""
+    for type in types:
+        if isinstance(type, NodeType) and type.table_key == table_key and column in type.embeddings:
+            yield names.embedding(type.name, column)
 
 
 def _covered(report: Any) -> dict[str, Any]:

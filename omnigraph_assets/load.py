@@ -288,6 +288,6 @@ def told_tables(
     graph: Omnigraph, config: GraphConfig, published: Published
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """What a publish changed by output, in the order in which Dagster wants to hear it."""
-    for table in published.tables:
-        yield output_of(table.table_key), table_metadata(graph, config, published, table)
+    for table, metadata in table_metadata(graph, config, published):
+        yield output_of(table.table_key), metadata
     yield "manifest", manifest_metadata(config, published)

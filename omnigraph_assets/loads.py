@@ -15,6 +15,7 @@ from omnigraph_assets.config import GraphConfig
 from omnigraph_assets.guard import LoadFacts, Ruling, rule
 from omnigraph_core.engine.evolution import schema_changed_by
 from omnigraph_core.engine.omnigraph import Omnigraph
+from omnigraph_core.engine.run_calls import runs_moved_since
 from omnigraph_core.errors import BranchNotFound, ConflictError, DataError, NotFoundError
 from omnigraph_core.history.runs import RunRecord, RunStatus
 from omnigraph_core.history.snapshots import ReadTarget
@@ -256,8 +257,8 @@ def published_loads(graph: Omnigraph, *, since: int) -> tuple[RunRecord, ...]:
     branches = set(graph.branch_list())
     published = [
         run
-        for run in graph.list_runs(status=RunStatus.PUBLISHED)
-        if run.updated_at > since and run.target_branch in branches and load_of(run) is not None
+        for run in runs_moved_since(graph, since, RunStatus.PUBLISHED)
+        if run.target_branch in branches and load_of(run) is not None
     ]
     return tuple(sorted(published, key=lambda run: run.updated_at))
 

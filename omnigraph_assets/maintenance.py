@@ -93,6 +93,8 @@ def build_schedules(target: GraphConfig) -> tuple[list[Any], list[dg.ScheduleDef
 def _schedule(
     target: GraphConfig, names: Names, what: str, cron: str, job: Any
 ) -> dg.ScheduleDefinition:
+    config = {"confirm": what == "cleanup" and target.scheduled_cleanup}
+
     @dg.schedule(
         name=names.named(f"{what}_schedule"),
         cron_schedule=cron,
@@ -104,7 +106,11 @@ def _schedule(
         with target.open() as graph:
             branches = graph.branch_list()
         return [
-            dg.RunRequest(run_key=f"{what}:{branch}:{day}", partition_key=branch)
+            dg.RunRequest(
+                run_key=f"{what}:{branch}:{day}",
+                partition_key=branch,
+                run_config={"ops": {names.named("maintenance"): {"config": config}}},
+            )
             for branch in branches
         ]
 

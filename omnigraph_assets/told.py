@@ -11,6 +11,7 @@ import dagster as dg
 from omnigraph_assets.config import GraphConfig
 from omnigraph_assets.loads import Published, PublishedTable
 from omnigraph_core.engine.omnigraph import Omnigraph
+from omnigraph_core.engine.table_facts import table_facts
 from omnigraph_core.errors import OmnigraphError
 from omnigraph_core.history.snapshots import ReadTarget
 
@@ -54,16 +55,27 @@ def commit_metadata(config: GraphConfig, published: Published) -> dict[str, Any]
 
 
 def table_metadata(
-    graph: Omnigraph, config: GraphConfig, published: Published, table: PublishedTable
-) -> dict[str, Any]:
-    """What became of one table."""
-    return {
-        "dagster/row_count": table.rows,
-        "table_version": table.table_version,
-        "fragments": table.fragments,
-        **commit_metadata(config, published),
-        "preview": dg.MetadataValue.md(_preview(graph, published.commit_id, table.table_key)),
-    }
+    graph: Omnigraph, config: GraphConfig, published: Published
+) -> Iterator[tuple[PublishedTable, dict[str, Any]]]:
+    """What became of each table that a publish changed."""
+    snapshot = graph.snapshot_of(ReadTarget(snapshot_id=published.commit_id))
+    facts = table_facts(graph, snapshot, [table.table_key for table in published.tables])
+    for table in published.tables:
+        known = facts[table.table_key]
+        measured = {"bytes": known.stored_bytes, "index_coverage": known.index_coverage}
+        yield (
+            table,
+            {
+                "dagster/row_count": table.rows,
+                "table_version": table.table_version,
+                "fragments": table.fragments,
+                **{name: value for name, value in measured.items() if value is not None},
+                **commit_metadata(config, published),
+                "preview": dg.MetadataValue.md(
+                    _preview(graph, published.commit_id, table.table_key)
+                ),
+            },
+        )
 
 
 def manifest_metadata(config: GraphConfig, published: Published) -> dict[str, Any]:

@@ -30,6 +30,7 @@ class GraphComponent(dg.StateBackedComponent, dg.Model, dg.Resolvable):
     owners: list[str] = Field(default_factory=list)
     actor: str = ACTOR
     keep_versions: int = 100
+    scheduled_cleanup: bool = False
     fresh_within_hours: float | None = 48.0
     failure_webhook: str | None = None
     webserver_url: str | None = None
@@ -50,6 +51,7 @@ class GraphComponent(dg.StateBackedComponent, dg.Model, dg.Resolvable):
             owners=tuple(self.owners),
             actor=self.actor,
             keep_versions=self.keep_versions,
+            scheduled_cleanup=self.scheduled_cleanup,
             fresh_within_hours=self.fresh_within_hours,
             failure_webhook=self.failure_webhook or None,
             webserver_url=self.webserver_url or None,

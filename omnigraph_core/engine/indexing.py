@@ -24,7 +24,7 @@ from omnigraph_core.storage.indexes import index_coverage, stage_index
 from omnigraph_core.storage.segments import IndexRequest, Metric, SegmentKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from omnigraph_core.engine.workers import Indexed, Wanted, Workers
     from omnigraph_core.history.context import GraphContext
@@ -89,10 +89,17 @@ class IndexReport:
         }
 
 
-def index_status(context: GraphContext, snapshot: Snapshot) -> tuple[IndexReport, ...]:
-    """What every index the schema asks for covers, by table and column."""
+def index_status(
+    context: GraphContext, snapshot: Snapshot, tables: Collection[str] | None = None
+) -> tuple[IndexReport, ...]:
+    """What every index the schema asks for covers, by table and column.
+
+    Args:
+        tables: the keys of those to look at; all by default.
+    """
     requests = index_requests(snapshot)
-    entries = [entry for key, entry in snapshot.tables.items() if requests.get(key)]
+    chosen = snapshot.tables if tables is None else tables
+    entries = [snapshot.tables[key] for key in chosen if requests.get(key)]
     with ThreadPoolExecutor(PARALLEL) as pool:
         found = pool.map(
             lambda entry: _reports(

@@ -132,3 +132,10 @@ class Runs:
         """Runs, oldest first."""
         self._rights.demand(Action.READ)
         return judged(self._context, RunRegistry(self._context.store).list(target_branch, status))
+
+
+def runs_moved_since(graph: Runs, since: int, status: RunStatus) -> tuple[RunRecord, ...]:
+    """Runs that came into a state after a time in microseconds."""
+    graph._rights.demand(Action.READ)
+    found = RunRegistry(graph._context.store).list(status=status, since=since)
+    return judged(graph._context, found)

@@ -238,14 +238,18 @@ class RunRegistry:
         return _state_of(log, run_id).run
 
     def list(
-        self, target_branch: str | None = None, status: RunStatus | None = None
+        self,
+        target_branch: str | None = None,
+        status: RunStatus | None = None,
+        *,
+        since: int | None = None,
     ) -> tuple[RunRecord, ...]:
-        """The runs, oldest first; of one target, or in one state, if given."""
+        """The runs, oldest first; of one target, in one state, or moved after a time, if given."""
         log = open_log(self._store, GRAPH_RUNS)
         if log is None:
             return ()
         own = None if target_branch is None else pc.field("target_branch") == target_branch
-        return tuple(run for run in _runs(log, own) if status in (None, run.status))
+        return tuple(_runs(log, own, _wanted(status, since)))
 
     def find_by_operation_hash(self, target_branch: str, operation_hash: str) -> RunRecord | None:
         """The newest run of that target and hash, whatever became of it."""
@@ -298,22 +302,45 @@ def _not_found(run_id: str) -> RunNotFound:
     return RunNotFound(f"run '{run_id}' not found", hint="the list of runs shows their ids")
 
 
-def _runs(log: Log, where: pa.Expression | None) -> list[RunRecord]:
-    return sorted((state.run for state in _states(log, where).values()), key=_age)
+def _wanted(status: RunStatus | None, since: int | None) -> pa.Expression | None:
+    """What to look for among the last states of runs."""
+    wanted = None if status is None else pc.field("status") == str(status)
+    if since is None:
+        return wanted
+    after = pc.field("updated_at") > pa.scalar(since, pa.timestamp("us"))
+    return after if wanted is None else wanted & after
+
+
+def _runs(
+    log: Log, where: pa.Expression | None, wanted: pa.Expression | None = None
+) -> list[RunRecord]:
+    return sorted((state.run for state in _states(log, where, wanted).values()), key=_age)
 
 
 def _age(run: RunRecord) -> tuple[int, str]:
     return run.created_at, run.run_id
 
 
-def _states(log: Log, where: pa.Expression | None) -> dict[str, _State]:
-    """The last state of each run by id. Rows of a run share what filters may name."""
-    found: dict[str, _State] = {}
-    for state in _decode(read(log, where=where), log.uri):
-        known = found.get(state.run.run_id)
-        if known is None or state.sequence > known.sequence:
-            found[state.run.run_id] = state
-    return found
+def _states(
+    log: Log, where: pa.Expression | None, wanted: pa.Expression | None = None
+) -> dict[str, _State]:
+    """The last state of each run by id, if it is wanted. Rows of a run share what `where` names.
+
+    Only those come out of Arrow: a registry has a few rows for every run there ever was.
+    """
+    rows = _last_of_each(read(log, where=where))
+    if wanted is not None:
+        rows = rows.filter(wanted)
+    return {state.run.run_id: state for state in _decode(rows, log.uri)}
+
+
+def _last_of_each(rows: pa.Table) -> pa.Table:
+    rows = rows.sort_by([("run_id", "ascending"), ("sequence", "ascending")])
+    ids = rows["run_id"].combine_chunks()
+    if not len(ids):
+        return rows
+    is_followed = pc.equal(ids[:-1], ids[1:])
+    return rows.filter(pa.concat_arrays([pc.invert(is_followed), pa.array([True])]))
 
 
 def _encode(state: _State) -> pa.Table:

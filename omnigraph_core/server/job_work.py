@@ -147,18 +147,19 @@ class RunningJob:
                     status, changes = JobStatus.DONE, {}
             except OmnigraphError:  # the store does not answer, or the branch is gone
                 pass
-            self.record = self.record.moved(status=status, **changes)
-            self._keep_end()
+            ended = self.record.moved(status=status, **changes)
+            self._keep_end(ended)
+            self.record = ended  # not before: nobody is told what another worker would not say
         finally:
             self._claim.release()
             self._held.close()
 
-    def _keep_end(self) -> None:
+    def _keep_end(self, ended: JobRecord) -> None:
         try:
-            self._store.write(self.record)
+            self._store.write(ended)
         except StorageError:  # for less there may be room; if not, the registry tells
             with contextlib.suppress(StorageError):
-                self._store.write(self.record.in_brief())
+                self._store.write(ended.in_brief())
 
     def _is_published(self) -> bool:
         try:

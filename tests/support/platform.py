@@ -23,7 +23,7 @@ node Person @description("Who can be asked") {
     name: String @key @description("As they sign")
     age: I32?
     bio: String? @index
-    vector: Vector(8)? @embed(bio)
+    vector: Vector(8)? @embed(bio) @index
     @range(age, 0..150)
 }
 
@@ -98,13 +98,39 @@ class Platform:
         return self.graph.snapshot(branch).table(table_key).row_count
 
 
-def make_platform(directory: Path, instance: dg.DagsterInstance, **settings: Any) -> Platform:
-    """A graph of people with a drop directory."""
-    graph = Omnigraph.init(str(directory / "graph"), SCHEMA)
-    given = {"drops": str(directory / "drops"), "settle_seconds": 0.0, **settings}
-    config = GraphConfig("people", str(directory / "graph"), **given)
+def make_platform(
+    directory: Path, instance: dg.DagsterInstance, *, root: str | None = None, **settings: Any
+) -> Platform:
+    """A graph of people with a drop directory, below `root` if that is elsewhere."""
+    root = str(directory) if root is None else root
+    graph = Omnigraph.init(f"{root}/graph", SCHEMA)
+    given = {"drops": f"{root}/drops", "settle_seconds": 0.0, **settings}
+    config = GraphConfig("people", f"{root}/graph", **given)
     instance.add_dynamic_partitions("people_branches", ["main"])
     return Platform(directory, graph, config, instance, build_defs(config, state_of(graph)))
+
+
+def tick(platform: Platform, sensor: str, cursor: str | None = None) -> Any:
+    """One look of a sensor; its result, with requests and cursor."""
+    repository = platform.defs.get_repository_def()
+    definition = repository.get_sensor_def(f"people_{sensor}")
+    with (
+        dg.partition_loading_context(dynamic_partitions_store=platform.instance),
+        dg.build_sensor_context(
+            instance=platform.instance, cursor=cursor, repository_def=repository
+        ) as context,
+    ):
+        return definition.evaluate_tick(context)
+
+
+def look(platform: Platform) -> Any:
+    """Two ticks of the drop sensor: the first sees the files, the second that they have settled."""
+    return tick(platform, "drops_sensor", tick(platform, "drops_sensor").cursor)
+
+
+def carry_out(platform: Platform, request: dg.RunRequest) -> dg.ExecuteInProcessResult:
+    (plan,) = request.run_config["ops"]["people_load"]["ops"].values()
+    return platform.run("load", request.partition_key, plan=plan, tags=dict(request.tags))
 
 
 def told(result: dg.ExecuteInProcessResult) -> dict[str, dict[str, Any]]:

@@ -122,6 +122,9 @@ def test_lists(local: Store) -> None:
     assert registry.list(status=RunStatus.FAILED) == (failed,)
     assert registry.list("main", RunStatus.RUNNING) == (runs[2],)
     assert registry.list("nowhere") == ()
+    assert registry.list(since=runs[0].updated_at) == (runs[1], runs[2])
+    assert registry.list(status=RunStatus.FAILED, since=runs[0].updated_at - 1) == (failed,)
+    assert registry.list(since=runs[2].updated_at) == ()
 
 
 def test_an_operation_is_begun_once(store: Store) -> None:

@@ -37,6 +37,9 @@ def test_a_load_is_one_publish_and_what_it_changed_is_materialised(platform: Pla
     assert person["dagster/row_count"] == 2
     assert person["commit_id"] == after.commit.graph_commit_id
     assert "keeps bees" in person["preview"]
+    assert person["fragments"] == 1
+    assert person["bytes"] > 500
+    assert person["index_coverage"] == 0.0
     assert found["people/manifest"]["manifest_version"] == after.manifest_version
     assert len(result.get_asset_check_evaluations()) == 3  # Person, Knows, records
     assert failed_checks(result) == set()
@@ -46,6 +49,18 @@ def test_a_load_is_one_publish_and_what_it_changed_is_materialised(platform: Pla
     assert repeated.success
     assert told(repeated) == {}
     assert platform.head() == after.commit.graph_commit_id
+
+
+def test_how_much_there_is_and_how_much_of_it_indexes_cover_is_told(platform: Platform) -> None:
+    platform.drop("people.jsonl", *PEOPLE)
+    before = told(platform.load())["people/nodes/Person"]
+    assert platform.run("embeddings", "main").success
+    assert platform.run("indexes", "main").success
+    platform.drop("more.jsonl", {"type": "Person", "data": {"name": "cid"}})
+    after = told(platform.load())["people/nodes/Person"]
+    assert 0.5 < after["index_coverage"] < 1.0
+    assert after["bytes"] > before["bytes"]
+    assert after["fragments"] > before["fragments"]
 
 
 def test_refused_rows_are_shown_and_nothing_is_published(platform: Platform) -> None:

@@ -15,12 +15,12 @@ import dagster as dg
 import pytest
 
 from omnigraph_assets.dead_runs import is_alive
-from omnigraph_assets.drops import LOADED, QUARANTINE, LocalDrops, digest_of, open_drops
+from omnigraph_assets.drops import LOADED, QUARANTINE, LocalDrops, digest_of
 from omnigraph_assets.loads import begin_load
 from omnigraph_assets.notify import post
 from omnigraph_core.history.locks import schema_lock
 from omnigraph_core.history.runs import RunStatus
-from tests.support.platform import PEOPLE, WIDER, Platform
+from tests.support.platform import PEOPLE, WIDER, Platform, carry_out, look, tick
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,29 +29,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::dagster.BetaWarning"),
     pytest.mark.filterwarnings("ignore::dagster.PreviewWarning"),
 ]
-
-
-def tick(platform: Platform, sensor: str, cursor: str | None = None) -> Any:
-    """One look of a sensor; its result, with requests and cursor."""
-    repository = platform.defs.get_repository_def()
-    definition = repository.get_sensor_def(f"people_{sensor}")
-    with (
-        dg.partition_loading_context(dynamic_partitions_store=platform.instance),
-        dg.build_sensor_context(
-            instance=platform.instance, cursor=cursor, repository_def=repository
-        ) as context,
-    ):
-        return definition.evaluate_tick(context)
-
-
-def look(platform: Platform) -> Any:
-    """Two ticks of the drop sensor: the first sees the files, the second that they have settled."""
-    return tick(platform, "drops_sensor", tick(platform, "drops_sensor").cursor)
-
-
-def carry_out(platform: Platform, request: dg.RunRequest) -> dg.ExecuteInProcessResult:
-    (plan,) = request.run_config["ops"]["people_load"]["ops"].values()
-    return platform.run("load", request.partition_key, plan=plan, tags=dict(request.tags))
 
 
 def names(request: dg.RunRequest) -> list[str]:
@@ -225,25 +202,6 @@ def test_failures_are_posted() -> None:
     assert heard == [{"job": "load"}]
     with pytest.raises(dg.Failure, match="nobody at"):
         post(f"http://127.0.0.1:{server.server_port}/", {})
-
-
-def test_drops_in_a_bucket(s3_root: str) -> None:
-    store = open_drops(s3_root)
-    store.write(f"{s3_root}/team%2Fa/rows.jsonl", "{}\n")
-    store.write(f"{s3_root}/team%2Fa/rows.jsonl.part", "{")
-    store.write(f"{s3_root}/_loaded/main/old.jsonl", "{}\n")
-    (file,) = store.list()
-    assert (file.branch, file.name, file.size) == ("team/a", "rows.jsonl", 3)
-    assert store.look(file) == file
-    digest = digest_of(store, file)
-    moved = store.put_away(file, QUARANTINE)
-    assert moved == f"{s3_root}/_quarantine/team%2Fa/rows.jsonl"
-    assert store.list() == []
-    assert store.look(file) is None
-    store.write(file.address, "{}\n")
-    (again,) = store.list()
-    assert digest_of(store, again) == digest
-    assert store.put_away(again, QUARANTINE) != moved  # nothing is replaced
 
 
 def test_a_drop_directory_that_is_not_there_is_empty(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -61,6 +62,19 @@ def test_dagster_shows_what_happened(live_platform: LivePlatform) -> None:
     assert set(states.values()) == {"RUNNING"}
     loads = [run for run in told["runsOrError"]["results"] if run["jobName"] == "river_load_job"]
     assert loads[-1]["status"] == "SUCCESS", "the first one, that of the example"
+
+
+def test_what_was_published_just_now_is_fresh(live_platform: LivePlatform) -> None:
+    asked = """{ assetNodes(assetKeys: [{path: ["river", "manifest"]}]) {
+      freshnessPolicy { ... on TimeWindowFreshnessPolicy { failWindowSeconds } }
+      freshnessStatusInfo { freshnessStatus } } }"""
+
+    def told() -> dict[str, Any]:
+        (node,) = live_platform.graphql(asked)["assetNodes"]
+        return dict(node)
+
+    assert told()["freshnessPolicy"] == {"failWindowSeconds": 48 * 3600}
+    until(lambda: told()["freshnessStatusInfo"]["freshnessStatus"] == "HEALTHY", "its status")
 
 
 def test_a_file_dropped_by_hand_is_published_and_enriched(live_platform: LivePlatform) -> None:

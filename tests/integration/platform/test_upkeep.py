@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import dagster as dg
@@ -76,7 +77,12 @@ def test_automation_asks_for_what_changed(platform: Platform) -> None:
     assert not any(name.startswith(("Company", "WorksAt")) for name in asked)
 
 
-def test_schedules_ask_for_every_branch(platform: Platform) -> None:
+@pytest.mark.parametrize("is_confirmed", [False, True])
+def test_schedules_ask_for_every_branch(platform: Platform, is_confirmed: bool) -> None:
+    """They remove nothing unless the settings say so."""
+    platform.config = replace(platform.config, scheduled_cleanup=is_confirmed)
+    platform.reload()
+    loaded(platform)
     platform.graph.branch_create("side")
     platform.instance.add_dynamic_partitions("people_branches", ["side"])
     night = dt.datetime(2026, 1, 4, 2, tzinfo=dt.UTC)
@@ -96,6 +102,9 @@ def test_schedules_ask_for_every_branch(platform: Platform) -> None:
             f"{what}:main:2026-01-04",
             f"{what}:side:2026-01-04",
         ]
+    (cleanup, *_) = requests or ()
+    done = told(platform.run("cleanup", "main", run_config=cleanup.run_config))
+    assert done["people/cleanup"]["is_preview"] is not is_confirmed
 
 
 def test_integrity_of_what_is_published(platform: Platform) -> None:

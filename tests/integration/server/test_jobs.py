@@ -209,6 +209,27 @@ def test_workers_see_and_cancel_jobs_of_each_other(
         assert document(other.post(f"/jobs/{second['job_id']}/cancel"))["status"] == "cancelled"
 
 
+def test_an_end_is_not_told_before_all_workers_would_tell_it(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from omnigraph_core.server.job_records import JobStatus, JobStore
+
+    gate, write = Gate(), JobStore.write
+
+    def late(store: JobStore, record: Any) -> None:
+        if record.status is JobStatus.DONE:
+            gate.reached.set()
+            assert gate.open.wait(120)
+        write(store, record)
+
+    monkeypatch.setattr(JobStore, "write", late)
+    job = begin_load(client, lines([part("late1")]))
+    assert gate.reached.wait(120)
+    assert document(client.get(f"/jobs/{job['job_id']}"))["status"] == "running"
+    gate.open.set()
+    assert ended(client, job)["status"] == "done"
+
+
 def test_conflicts_leave_the_run_to_be_resolved(
     client: Client, stock: Omnigraph, gate: Gate
 ) -> None:
