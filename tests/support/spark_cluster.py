@@ -89,6 +89,17 @@ class ConnectServer(Service):
     kind = "connect"
 
 
+def kill_an_executor() -> None:
+    """End one of the processes that do the tasks of clusters, in the midst of whatever it does."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):  # it has ended
+            command = (entry / "cmdline").read_bytes()
+            if b"CoarseGrainedExecutorBackend" in command:
+                found.append(int(entry.name))
+    os.kill(min(found), signal.SIGKILL)
+
+
 def _open_lock(path: Path, mode: int) -> IO[str]:
     """The lock is held as long as the file is open, and ends with the process at the latest."""
     file = path.open("a")

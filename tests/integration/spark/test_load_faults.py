@@ -10,13 +10,15 @@ import signal
 import subprocess
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
 from omnigraph_core.engine.omnigraph import Omnigraph
+from omnigraph_core.errors import OmnigraphError
+from omnigraph_core.spark.runner import SparkRunner
 from tests.integration.cli.process import ENVIRONMENT, OMNIGRAPH
 from tests.support import spark_loads
 from tests.support.ageing import clean_up
@@ -24,6 +26,8 @@ from tests.support.load_worlds import SCHEMA, outcome
 from tests.support.spark import ROOT, SECONDS
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from tests.support.spark import Driver
 
 ROWS: Final = 60_000
@@ -132,6 +136,46 @@ def test_a_load_that_is_ended_in_the_midst_has_not_been(tmp_path: Path) -> None:
     assert og.snapshot().table("node:Part").row_count == ROWS
     assert len(og.list_commits()) == 2
     assert og.verify(is_deep=True).is_sound
+
+
+class Losing:
+    """Before keys are compared, one of the files is lost that those who read them have left."""
+
+    def __init__(self, session: SparkSession, graph: Path) -> None:
+        self._inner = SparkRunner(session)
+        self._scratch = graph / "_scratch"
+        self.lost = ""
+
+    @property
+    def parallelism(self) -> int:
+        return self._inner.parallelism
+
+    def map(self, work: Any, tasks: Any, *, name: str, on_done: Any = None) -> list[Any]:
+        if name == "compare keys":
+            path = min(path for path in self._scratch.rglob("*") if path.is_file())
+            self.lost = path.name
+            path.unlink()
+        return self._inner.map(work, tasks, name=name, on_done=on_done)
+
+
+def test_what_tasks_leave_for_others_may_be_lost(spark: SparkSession, tmp_path: Path) -> None:
+    """The load fails as a whole, names what it lacks, and can be repeated."""
+    data, graph = tmp_path / "parts.jsonl", tmp_path / "graph"
+    data.write_text("\n".join(part(number) for number in range(2_000)))
+    og = Omnigraph.init(str(graph), SCHEMA)
+    head = og.head_commit_id_for_branch()
+    losing = Losing(spark, graph)
+    arguments = (og.uri, [str(data)], "merge", data.stat().st_size // 4)
+    with pytest.raises(OmnigraphError) as caught:
+        spark_loads.load_in_parts(losing, *arguments)
+    assert losing.lost
+    assert losing.lost in str(caught.value)
+    assert og.head_commit_id_for_branch() == head
+    assert not any(name.startswith("_scratch") for name in files_below(graph))
+    clean_up(og, keep=1)
+    assert files_below(graph) == []
+    assert spark_loads.load_in_parts(SparkRunner(spark), *arguments)[0] == "loaded"
+    assert og.snapshot().table("node:Part").row_count == 2_000
 
 
 @pytest.mark.parametrize("driver", ["local"], indirect=True)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import random
-import signal
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +18,7 @@ from omnigraph_core.engine.omnigraph import Omnigraph
 from tests.support import spark_loads
 from tests.support.load_worlds import SCHEMA, content, outcome, records
 from tests.support.s3 import s3_store
+from tests.support.spark_cluster import kill_an_executor
 
 if TYPE_CHECKING:
     from tests.support.s3 import S3Server
@@ -107,27 +106,12 @@ def test_an_executor_that_is_killed_costs_time_alone(
     while not list(scratch.glob("*/read-*")):
         assert time.monotonic() < deadline
         time.sleep(0.02)
-    killed = executors()[:1]
-    assert killed
-    os.kill(killed[0], signal.SIGKILL)
+    kill_an_executor()
     kind, result = cluster_driver.result()
     assert (kind, result["nodes_loaded"]) == ("loaded", 60_000)
     opened = Omnigraph.open(str(graph))
     assert content(opened) == sorted(_exported(range(60_000)))
     assert opened.verify(is_deep=True).is_sound
-
-
-def executors() -> list[int]:
-    """The processes that do the tasks of clusters."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            command = (entry / "cmdline").read_bytes().decode(errors="replace")
-        except OSError:  # it has ended
-            continue
-        if "CoarseGrainedExecutorBackend" in command:
-            found.append(int(entry.name))
-    return sorted(found)
 
 
 def _exported(numbers: range) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from omnigraph_core.spark.runner import InProcessRunner
 from tests.support import spark_merges
 from tests.support.damage import damages
 from tests.support.merge_worlds import graph_of
+from tests.support.spark_cluster import kill_an_executor
 from tests.support.upkeep_worlds import twin
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tests.support.spark import Driver
+    from tests.support.spark import Driver, DriverThere
 
 SCHEMA = """
 node Part {
@@ -99,6 +101,25 @@ def test_merge_and_diff_wherever_spark_runs(driver: Driver, og: Omnigraph) -> No
     assert difference.stats.total == 153
     told = driver.call(spark_merges.diff_there, og.uri, "review", "twin", PORTION)
     assert told == json.loads(json.dumps(difference.to_json(has_values=True)))
+    assert damages(og) == []
+
+
+def test_an_executor_that_is_killed_under_a_merge_costs_time_alone(
+    cluster_driver: DriverThere, og: Omnigraph, tmp_path: Path
+) -> None:
+    og.branch_create("twin")
+    head = og.head_commit_id_for_branch("twin")
+    cluster_driver.start(spark_merges.merge_there, og.uri, "review", "twin", 8, {})
+    deadline = time.monotonic() + 300
+    while not list((tmp_path / "graph" / "_scratch").glob("*/*")):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    kill_an_executor()
+    assert og.head_commit_id_for_branch("twin") == head, "it was in the midst of it"
+    found = cluster_driver.result()
+    expected = spark_merges.outcome(lambda: og.branch_merge("review", engine="local"))
+    assert found == json.loads(json.dumps(expected))
+    assert graph_of(og, "twin") == graph_of(og, "main")
     assert damages(og) == []
 
 
