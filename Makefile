@@ -9,7 +9,8 @@ UV := $(BIN)/uv
 READY := .venv/.ready
 BENCH := .venv-bench
 BENCH_READY := $(BENCH)/.ready
-WORKERS ?= auto
+# One more than there are processors: many tests wait for processes that they have started.
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
 .PHONY: help install lock up down demo-reset local-store browser fmt lint types layers test test-property check docs-check bench \
         bench-read corpus-update clean
