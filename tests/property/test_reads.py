@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from tests.support.read_queries import Sample
     from tests.support.read_worlds import State
 
-WORLDS = 20
+WORLDS = 12
 QUESTIONS = 11
-"""Per state; with 15 states a world makes that more than 3000 questions in all."""
+"""Per state; with 15 states a world makes that almost 2000 questions in all."""
 LEAST_VALID = 0.95
 LEAST_WITH_ROWS = 0.6
 

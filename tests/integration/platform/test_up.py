@@ -66,14 +66,14 @@ def test_dagster_shows_what_happened(live_platform: LivePlatform) -> None:
 
 def test_what_was_published_just_now_is_fresh(live_platform: LivePlatform) -> None:
     asked = """{ assetNodes(assetKeys: [{path: ["river", "manifest"]}]) {
-      freshnessPolicy { ... on TimeWindowFreshnessPolicy { failWindowSeconds } }
+      internalFreshnessPolicy { ... on TimeWindowFreshnessPolicy { failWindowSeconds } }
       freshnessStatusInfo { freshnessStatus } } }"""
 
     def told() -> dict[str, Any]:
         (node,) = live_platform.graphql(asked)["assetNodes"]
         return dict(node)
 
-    assert told()["freshnessPolicy"] == {"failWindowSeconds": 48 * 3600}
+    assert told()["internalFreshnessPolicy"] == {"failWindowSeconds": 48 * 3600}
     until(lambda: told()["freshnessStatusInfo"]["freshnessStatus"] == "HEALTHY", "its status")
 
 
