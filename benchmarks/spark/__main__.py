@@ -34,6 +34,8 @@ ROUNDS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Run:
+    start_seconds: float
+    """Until there is a session whose workers have begun."""
     seconds: float
     peak_bytes: int
 
@@ -79,6 +81,8 @@ def _compare(directory: Path, scale: Scale, rounds: int) -> list[str]:
     print(f"of the bare job's rows per second: {share:.2f}")
     print(f"the second processor makes it faster by: {speedup:.2f}")
     print(f"beside a load in one process: {overtake:.2f} of its rows per second")
+    begin = statistics.median(run.start_seconds for run in runs["on Spark, 2 processors"])
+    print(f"it overtakes a load in one process {_crossover(scale.rows, seconds, begin)}")
     print(f"peak memory of the driver: {peak / 1e6:,.0f} MB")
     broken = []
     if share < LEAST_SHARE:
@@ -90,6 +94,15 @@ def _compare(directory: Path, scale: Scale, rounds: int) -> list[str]:
             f"{peak / 1e6:,.0f} MB in the driver, at most {MOST_DRIVER_MEMORY / 1e6:,.0f}"
         )
     return broken
+
+
+def _crossover(rows: int, seconds: dict[str, float], begin: float) -> str:
+    """From how many rows on Spark is faster, its own start included, if rows cost what they did."""
+    gained = (seconds["in one process"] - seconds["on Spark, 2 processors"]) / rows
+    if gained <= 0:
+        return "never on this machine"
+    millions = begin / gained / 1e6
+    return f"from about {millions:,.1f} million rows on; it takes {begin:.1f} s to begin"
 
 
 def _run(work: str, cores: int, directory: Path) -> Run:

@@ -1,4 +1,4 @@
-"""One load, or the bare job, in a process of its own: seconds and peak memory on stdout.
+"""One load, or the bare job, in a process of its own: seconds to begin and for it, peak memory.
 
 The memory is that of the driver's Python, where everything that is collected would be.
 """
@@ -28,6 +28,7 @@ _COLUMNS: Final = {
 
 def main() -> None:
     work, cores, data, target = sys.argv[1:]
+    begin = time.perf_counter()
     session = _session(int(cores)) if int(cores) else None
     start = time.perf_counter()
     if work == "bare" and session is not None:
@@ -37,7 +38,8 @@ def main() -> None:
         graph.load(Path(data, "records.jsonl"), mode="append", engine=work)
     seconds = time.perf_counter() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print(json.dumps({"seconds": seconds, "peak_bytes": peak}))
+    told = {"start_seconds": start - begin, "seconds": seconds, "peak_bytes": peak}
+    print(json.dumps(told))
 
 
 def _session(cores: int) -> SparkSession:
