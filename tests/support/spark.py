@@ -16,7 +16,7 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from omnigraph_core.spark.runner import SparkRunner
+from omnigraph_core.spark.runner import InProcessRunner, SparkRunner
 from omnigraph_core.spark.session import open_session
 from tests.support.processes import hear, say, spawn
 
@@ -85,6 +85,17 @@ class DriverHere:
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         return json.loads(json.dumps(function(self._runner, *arguments)))
+
+
+class DoingTwice(InProcessRunner):
+    """Every task is done two times, as where Spark takes one for slow; the second answer counts."""
+
+    def map(self, work: Any, tasks: Any, *, name: str, on_done: Any = None) -> list[Any]:
+        def twice(task: Any) -> Any:
+            work(task)
+            return work(task)
+
+        return super().map(twice, tasks, name=name, on_done=on_done)
 
 
 class DriverThere:

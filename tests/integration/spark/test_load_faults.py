@@ -22,8 +22,8 @@ from omnigraph_core.spark.runner import SparkRunner
 from tests.integration.cli.process import ENVIRONMENT, OMNIGRAPH
 from tests.support import spark_loads
 from tests.support.ageing import clean_up
-from tests.support.load_worlds import SCHEMA, outcome
-from tests.support.spark import ROOT, SECONDS
+from tests.support.load_worlds import SCHEMA, content, outcome
+from tests.support.spark import ROOT, SECONDS, DoingTwice
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -138,6 +138,25 @@ def test_a_load_that_is_ended_in_the_midst_has_not_been(tmp_path: Path) -> None:
     assert og.verify(is_deep=True).is_sound
 
 
+def test_tasks_may_be_done_twice(tmp_path: Path) -> None:
+    data, more = tmp_path / "parts.jsonl", tmp_path / "more.jsonl"
+    data.write_text("\n".join(part(number) for number in range(2_000)))
+    more.write_text("\n".join(part(number, "again") for number in range(1_000, 3_000)))
+    once, twice = (Omnigraph.init(str(tmp_path / name), SCHEMA) for name in ("once", "twice"))
+    for path in (data, more):
+        once.load(str(path), mode="merge")
+        size = path.stat().st_size // 4
+        told = spark_loads.load_in_parts(DoingTwice(), twice.uri, [str(path)], "merge", size)
+        assert told[0] == "loaded"
+    assert content(twice) == content(once)
+    assert twice.snapshot().table("node:Part").row_count == 3_000
+    assert twice.verify(is_deep=True).is_sound
+    left = files_below(tmp_path / "twice")
+    clean_up(twice, keep=1)
+    assert len(files_below(tmp_path / "twice")) < len(left)
+    assert content(twice) == content(once)
+
+
 class Losing:
     """Before keys are compared, one of the files is lost that those who read them have left."""
 
@@ -200,8 +219,8 @@ def test_broken_files_among_good_ones_name_themselves(driver: Driver, tmp_path: 
     }
     (tmp_path / "nodes").mkdir()
     given = [str(tmp_path / "nodes" / name) for name in contents]
-    for path, content in zip(given, contents.values(), strict=True):
-        Path(path).write_bytes(content)
+    for path, written in zip(given, contents.values(), strict=True):
+        Path(path).write_bytes(written)
     og = Omnigraph.init(str(tmp_path / "graph"), SCHEMA)
     kind, told = driver.call(spark_loads.load, og.uri, given)
     assert (kind, told) == outcome(lambda: og.load(given))

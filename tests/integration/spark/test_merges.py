@@ -19,6 +19,7 @@ from omnigraph_core.spark.runner import InProcessRunner
 from tests.support import spark_merges
 from tests.support.damage import damages
 from tests.support.merge_worlds import graph_of
+from tests.support.spark import DoingTwice
 from tests.support.spark_cluster import kill_an_executor
 from tests.support.upkeep_worlds import twin
 
@@ -119,6 +120,15 @@ def test_an_executor_that_is_killed_under_a_merge_costs_time_alone(
     found = cluster_driver.result()
     expected = spark_merges.outcome(lambda: og.branch_merge("review", engine="local"))
     assert found == json.loads(json.dumps(expected))
+    assert graph_of(og, "twin") == graph_of(og, "main")
+    assert damages(og) == []
+
+
+def test_tasks_of_a_merge_may_be_done_twice(og: Omnigraph) -> None:
+    og.branch_create("twin")
+    expected = spark_merges.outcome(lambda: og.branch_merge("review", engine="local"))
+    found = spark_merges.merge_there(DoingTwice(), og.uri, "review", "twin", PORTION, {})
+    assert found == expected
     assert graph_of(og, "twin") == graph_of(og, "main")
     assert damages(og) == []
 
