@@ -3,7 +3,7 @@
 import json
 import urllib.error
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 import dagster as dg
@@ -18,15 +18,17 @@ def build_failure_hook(config: GraphConfig, jobs: Sequence[Any]) -> dg.SensorDef
     """The sensor that posts each failed run of a graph to its `failure_webhook`."""
     address = config.failure_webhook
     assert address is not None
+    names = {job.name for job in jobs}
 
     @dg.run_failure_sensor(
         name=Names(config.name).named("failure_hook"),
-        monitored_jobs=list(jobs),
         default_status=dg.DefaultSensorStatus.RUNNING,
         description="Posts failed runs to the failure webhook.",
     )
     def failure_hook(context: dg.RunFailureSensorContext) -> None:
         run = context.dagster_run
+        if not _is_of(run, config.name, names):
+            return
         message = {
             "graph": config.name,
             "job": run.job_name,
@@ -37,6 +39,12 @@ def build_failure_hook(config: GraphConfig, jobs: Sequence[Any]) -> dg.SensorDef
         post(address, message)
 
     return failure_hook
+
+
+def _is_of(run: dg.DagsterRun, graph: str, jobs: Container[str]) -> bool:
+    """Whether a run is one of a graph; those of automation, and by hand, have no job of ours."""
+    chosen = run.asset_selection or ()
+    return run.job_name in jobs or any(key.path[0] == graph for key in chosen)
 
 
 def post(address: str, message: dict[str, Any]) -> None:

@@ -9,6 +9,8 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
@@ -23,6 +25,7 @@ from omnigraph_core.history.runs import RunStatus
 from tests.support.platform import PEOPLE, WIDER, Platform, carry_out, look, tick
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 pytestmark = [
@@ -184,8 +187,9 @@ def test_a_process_is_told_from_a_later_one_of_its_number() -> None:
     assert not is_alive(os.getpid(), time.time() - 365 * 86_400)
 
 
-def test_failures_are_posted() -> None:
-    heard: list[dict[str, Any]] = []
+@contextmanager
+def listening(heard: list[dict[str, Any]]) -> Iterator[str]:
+    """Somebody who takes messages, and the address."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -197,11 +201,53 @@ def test_failures_are_posted() -> None:
             return
 
     with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.handle_request, daemon=True).start()
-        post(f"http://127.0.0.1:{server.server_port}/", {"job": "load"})
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+def test_failures_are_posted() -> None:
+    heard: list[dict[str, Any]] = []
+    with listening(heard) as address:
+        post(address, {"job": "load"})
     assert heard == [{"job": "load"}]
     with pytest.raises(dg.Failure, match="nobody at"):
-        post(f"http://127.0.0.1:{server.server_port}/", {})
+        post(address, {})
+
+
+def test_failed_runs_of_jobs_and_of_automation_are_told_of(platform: Platform) -> None:
+    heard: list[dict[str, Any]] = []
+    with listening(heard) as address:
+        platform.config = replace(platform.config, failure_webhook=address)
+        platform.reload()
+        platform.drop("bad.jsonl", "{")
+        failed = platform.load()
+        assert not failed.success
+        tell(platform, failed, failed.dagster_run)
+        key = dg.AssetKey(["people", "embeddings", "Person.vector"])
+        for chosen in (key, dg.AssetKey(["others", "topology"])):
+            run = failed.dagster_run._replace(
+                job_name="__ASSET_JOB", run_id=str(chosen), asset_selection=frozenset({chosen})
+            )
+            tell(platform, failed, run)
+    assert [(one["job"], one["graph"], one["branch"]) for one in heard] == [
+        ("people_load_job", "people", "main"),
+        ("__ASSET_JOB", "people", "main"),
+    ]
+    assert "people_load" in heard[0]["problem"]
+    assert heard[0]["run_id"] == failed.run_id
+
+
+def tell(platform: Platform, failed: dg.ExecuteInProcessResult, run: dg.DagsterRun) -> None:
+    """Have the hook look at a failed run."""
+    hook = platform.defs.get_repository_def().get_sensor_def("people_failure_hook")
+    context = dg.build_run_status_sensor_context(
+        sensor_name="people_failure_hook",
+        dagster_instance=platform.instance,
+        dagster_run=run,
+        dagster_event=failed.get_run_failure_event(),
+    )
+    hook(context.for_run_failure())
 
 
 def test_a_drop_directory_that_is_not_there_is_empty(tmp_path: Path) -> None:
