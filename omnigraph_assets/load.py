@@ -30,6 +30,7 @@ from omnigraph_assets.pending import PlannedLoad, planned_load, put_away_bad, wa
 from omnigraph_assets.specs import TableSpec, by_output, manifest_spec, table_specs
 from omnigraph_assets.told import (
     RUN_TAG,
+    RowsTold,
     failures,
     manifest_metadata,
     table_metadata,
@@ -160,7 +161,8 @@ def _stage_op(config: GraphConfig, names: Names) -> dg.OpDefinition:
         load = planned_load(planned)
         with failures(), config.open() as graph:
             run = graph.get_run(load.run_id)
-            staged = stage_load(graph, config, run, [file.address for file in load.files])
+            files = [file.address for file in load.files]
+            staged = stage_load(graph, config, run, files, RowsTold(context.log.info))
             _refuse_changed(graph, config, load)
         if staged.problem is not None:
             context.log.error("The rows were refused: %s", staged.problem)

@@ -6,9 +6,9 @@ and the published runs of a branch tell which contents it has. Rows are checked 
 staged, so a run whose branch has moved holds sound rows and may be published at any time.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from omnigraph_assets.batching import Refused
 from omnigraph_assets.config import GraphConfig
@@ -70,7 +70,11 @@ class Staged:
 
 
 def stage_load(
-    graph: Omnigraph, config: GraphConfig, run: RunRecord, addresses: Iterable[str]
+    graph: Omnigraph,
+    config: GraphConfig,
+    run: RunRecord,
+    addresses: Iterable[str],
+    progress: Callable[[Any], None] | None = None,
 ) -> Staged:
     """Put the rows of files on the branch of a run, all or none; done before, it is not repeated.
 
@@ -89,6 +93,7 @@ def stage_load(
             embed=config.embed,
             engine=config.engine,
             idempotency_key=f"load:{run.run_id}",
+            progress=progress,
         )
     except DataError as refused:
         graph.fail_run(run.run_id)

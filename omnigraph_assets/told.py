@@ -1,9 +1,10 @@
 """What runs tell of a graph: errors as failures, commits as metadata."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, Protocol
 from urllib.parse import quote
 
 import dagster as dg
@@ -17,6 +18,8 @@ from omnigraph_core.history.snapshots import ReadTarget
 
 RUN_TAG: Final = "omnigraph/load"
 PREVIEW_ROWS: Final = 5
+PROGRESS_SECONDS: Final = 5.0
+"""Between two lines in the log of a run that tell how far it is."""
 _SHOWN: Final = 120
 """Characters of a value in a preview."""
 _LISTED: Final = 20
@@ -34,6 +37,31 @@ def failures() -> Iterator[None]:
             metadata={"code": problem.code, "details": dg.MetadataValue.json(_plain(problem))},
             allow_retries=problem.retryable,
         ) from problem
+
+
+class Progress(Protocol):
+    """So many rows have passed a step of a write, as the engine tells it."""
+
+    @property
+    def step(self) -> str: ...
+
+    @property
+    def rows(self) -> int: ...
+
+
+class RowsTold:
+    """Hears of the progress of a write, and tells of it now and then."""
+
+    def __init__(self, tell: Callable[[str], object]) -> None:
+        self._tell = tell
+        self._rows: dict[str, int] = {}
+        self._last = time.monotonic()
+
+    def __call__(self, progress: Progress) -> None:
+        self._rows[progress.step] = progress.rows
+        if time.monotonic() - self._last >= PROGRESS_SECONDS:
+            self._last = time.monotonic()
+            self._tell(", ".join(f"{rows:,} rows {step}" for step, rows in self._rows.items()))
 
 
 def _plain(problem: OmnigraphError) -> Any:

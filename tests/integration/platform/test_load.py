@@ -63,6 +63,16 @@ def test_how_much_there_is_and_how_much_of_it_indexes_cover_is_told(platform: Pl
     assert after["fragments"] > before["fragments"]
 
 
+def test_the_log_of_a_run_tells_how_far_it_is(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("omnigraph_assets.told.PROGRESS_SECONDS", 0.0)
+    platform.drop("people.jsonl", *PEOPLE)
+    run_id = platform.load().run_id
+    said = [entry.user_message for entry in platform.instance.all_logs(run_id)]
+    assert "3 rows read, 3 rows validated, 3 rows staged" in said
+
+
 def test_refused_rows_are_shown_and_nothing_is_published(platform: Platform) -> None:
     platform.drop("people.jsonl", *PEOPLE)
     platform.load()
