@@ -11,7 +11,6 @@ import os
 import signal
 import socket
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,15 +28,14 @@ from omnigraph_assets.local.places import Places
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.history.snapshots import ReadTarget
 from tests.support.faulty_tags import ENVIRONMENT, FAILPOINTS
+from tests.support.live_platform import is_free, until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from types import TracebackType
 
 ROOT: Final = Path(__file__).parent.parent.parent
 NAME: Final = "people"
-PATIENCE: Final = 400.0
-"""Seconds, long enough for a machine that is busy with other tests."""
 RUNS_AT_ONCE: Final = 2
 SCHEMA: Final = """
 node Person {
@@ -134,7 +132,7 @@ class FaultyPlatform:
         command = (sys.executable, "-m", "tests.support.mortal", "-m", *commands[name])
         self._parts[name] = start_part(name, command, self.places, given)
         if name == "code-server":
-            until(lambda: not _is_free(self.places.ports["CODE_PORT"]), "the code server")
+            until(lambda: not is_free(self.places.ports["CODE_PORT"]), "the code server")
 
     def kill(self, name: str) -> None:
         """End it, and all it has started, as a machine without memory does."""
@@ -337,18 +335,6 @@ def people(*names: str) -> list[dict[str, Any]]:
     return [*nodes, *({"edge": "Knows", "from": a, "to": b} for a, b in pairs)]
 
 
-def until(condition: Callable[[], object], what: str) -> None:
-    """Look until it holds.
-
-    Raises:
-        AssertionError: it took too long.
-    """
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < end, f"waited {PATIENCE} s for {what}"
-        time.sleep(0.5)
-
-
 def _words(number: str) -> list[bytes]:
     """The command of a process."""
     return (Path("/proc") / number / "cmdline").read_bytes().split(b"\0")
@@ -358,8 +344,3 @@ def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) != 0

@@ -15,7 +15,8 @@ import pytest
 
 from omnigraph_assets.loads import staged_runs
 from omnigraph_core.history.runs import RunStatus
-from tests.support.faulty_platform import RUNS_AT_ONCE, WIDER, FaultyPlatform, people, until
+from tests.support.faulty_platform import RUNS_AT_ONCE, WIDER, FaultyPlatform, people
+from tests.support.live_platform import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -117,7 +118,8 @@ def test_a_run_worker_may_die_anywhere(begun: Begun) -> None:
         assert seen[branch] <= {(), tuple(NAMES)}
         assert "terminated by signal 9" in faulty.reason(run_id)
         assert_loaded_once(faulty, branch)
-    assert faulty.graph.list_runs(status=RunStatus.RUNNING) == ()
+    left = faulty.graph.list_runs(status=RunStatus.RUNNING)
+    assert [run for run in left if run.target_branch in KILLED] == []  # others may be at work
     # There were more runs than places for them: they have waited for one.
     spans = [span for branch in (*KILLED, *BOTH) for span in faulty.spans(branch)]
     assert most_at_once(spans) == RUNS_AT_ONCE
