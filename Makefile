@@ -11,9 +11,14 @@ BENCH := .venv-bench
 BENCH_READY := $(BENCH)/.ready
 # One more than there are processors: many tests wait for processes that they have started.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+PYTEST := $(BIN)/pytest -n $(WORKERS)
 
-.PHONY: help install lock up down demo-reset local-store browser fmt lint types layers test test-property check docs-check bench \
-        bench-read corpus-update clean
+# What `make test-flaky` repeats, and how often.
+T ?= tests/behaviour tests/faults tests/integration tests/typescript
+N ?= 20
+
+.PHONY: help install lock up down demo-reset local-store browser fmt lint types layers test test-quick test-long test-flaky coverage \
+        check docs-check bench bench-read corpus-update clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -60,20 +65,26 @@ types: $(READY) ## mypy, strict
 layers: $(READY) ## who may import whom
 	$(BIN)/lint-imports --no-logo
 
-test: $(READY) browser ## the whole suite
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal --durations=40
+test: $(READY) browser ## the whole behaviour once
+	$(PYTEST) --durations=25
+
+test-quick: $(READY) ## while editing: no Spark, no servers, no browsers
+	$(PYTEST) -m quick tests/unit tests/guards
+
+test-long: $(READY) browser ## everything again: ten times the examples, every variant, every store
+	HYPOTHESIS_PROFILE=long $(PYTEST) -m "" --durations=25
+
+test-flaky: $(READY) browser ## repeat tests on a busy machine: N=20 T=path
+	$(BIN)/python -m tests.support.flaky --times $(N) --workers $(WORKERS) $(T)
+
+coverage: $(READY) browser ## the tests of `make test`, and which lines they run: at least 90 of 100
+	$(PYTEST) --cov --cov-report=term
 
 browser: ## Chromium, in which the tests look at the platform
 	@command -v chromium >/dev/null || { \
 	  sudo=$$([ "$$(id -u)" = 0 ] || echo sudo); \
 	  $$sudo apt-get update -qq && \
 	  DEBIAN_FRONTEND=noninteractive $$sudo apt-get install -y -qq --no-install-recommends chromium >/dev/null; }
-
-coverage: $(READY) browser ## the whole suite, and which lines it runs: at least 90 of 100
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal --cov --cov-report=term
-
-test-property: $(READY) ## the laws, with ten times the examples
-	HYPOTHESIS_PROFILE=long $(BIN)/pytest -n $(WORKERS) tests/property
 
 docs-check: $(READY) ## every snippet of the docs, and the guards
 	$(BIN)/pytest tests/docs tests/guards

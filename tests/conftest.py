@@ -9,11 +9,23 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.costs import CostReport
+from tests.support.run_directory import RunDirectory
 from tests.support.s3 import S3Server
+from tests.support.schedule import UnitScheduling, order
 from tests.support.stores import Store, new_prefix, new_root
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+    from xdist.remote import Producer
+
+    from tests.support.spark_cluster import ConnectServer, StandaloneCluster
+
+QUICK = ("tests/unit/", "tests/guards/")
+"""Folders of the quick tier: their tests start nothing."""
 
 pytest.register_assert_rewrite("tests.support.corpus")
 
@@ -38,27 +50,80 @@ for _name in [name for name in os.environ if name.startswith(_ACCOUNTS)]:
     del os.environ[_name]
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(CostReport())
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(RunDirectory())
+
+
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     """Bytes are named by their argument: packed ones hold the second they were packed in, and
     workers that name a test differently refuse to run."""
     return argname if isinstance(val, bytes) else None
 
 
-_SPARK = "tests/integration/spark/"
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What starts clusters comes first: then one worker does all of it, and they start once."""
-    items.sort(key=lambda item: not item.nodeid.startswith(_SPARK))
+    """Mark the quick tier, hold that whatever is left to the long run says why, and order."""
+    for item in items:
+        long = item.get_closest_marker("long")
+        if long is not None and not long.args:
+            raise pytest.UsageError(f"{item.nodeid}: the marker `long` takes a reason")
+        if long is None and item.nodeid.startswith(QUICK):
+            item.add_marker("quick")
+    order(items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> UnitScheduling | None:
+    """Ours, unless `--dist` names another one."""
+    if config.getvalue("dist") != "load":
+        return None
+    config.option.loadscopereorder = False
+    return UnitScheduling(config, log)
 
 
 @pytest.fixture(scope="session")
-def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
-    """One server for the whole run, also when it is spread over several workers."""
+def shared_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One directory for the whole run, also when it is spread over several workers."""
     base = tmp_path_factory.getbasetemp()
-    directory = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    with S3Server(directory / "s3") as server:
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+
+@pytest.fixture(scope="session")
+def s3_server(shared_directory: Path) -> Iterator[S3Server]:
+    """One server for the whole run."""
+    with S3Server(shared_directory / "s3") as server:
         yield server
+
+
+# Importing Spark is slow, and most workers never need it: hence inside the fixtures.
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A session of this process: two tasks at a time, each tried three times."""
+    from tests.support.spark import local_session
+
+    with local_session() as session:
+        yield session
+
+
+@pytest.fixture(scope="session")
+def cluster(shared_directory: Path) -> Iterator[StandaloneCluster]:
+    """A master and two workers for the whole run."""
+    from tests.support.spark_cluster import StandaloneCluster
+
+    with StandaloneCluster(shared_directory / "spark-cluster") as service:
+        yield service
+
+
+@pytest.fixture(scope="session")
+def connect_server(shared_directory: Path) -> Iterator[ConnectServer]:
+    """A Spark Connect server for the whole run."""
+    from tests.support.spark_cluster import ConnectServer
+
+    with ConnectServer(shared_directory / "spark-connect") as service:
+        yield service
 
 
 @pytest.fixture

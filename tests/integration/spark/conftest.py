@@ -1,27 +1,19 @@
-"""Spark for tests: a session in this process, a cluster and a Connect server beside it.
-
-Each is started for the first test that needs it. The services are shared by all workers of a run;
-tests of this directory follow one another, so that as a rule one worker starts a session.
-"""
+"""Drivers: the same call on a session of this process, on a cluster and behind Connect."""
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from tests.support.spark import DriverHere, driver_there, local_session
-from tests.support.spark_cluster import ConnectServer, StandaloneCluster
+from tests.support.spark import DriverHere, driver_there
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
-
-    from pyspark.sql import SparkSession
 
     from tests.support.spark import Driver, DriverThere
+    from tests.support.spark_cluster import ConnectServer, StandaloneCluster
 
 _LIGHT_JAVA: Final = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 CLUSTER_SETTINGS: Final = {
@@ -34,32 +26,6 @@ CLUSTER_SETTINGS: Final = {
     "spark.driver.extraJavaOptions": _LIGHT_JAVA,
 }
 """Two executors of one core each: small enough for two applications side by side."""
-
-
-@pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    """A session on this machine: two tasks at a time, each tried three times."""
-    with local_session() as session:
-        yield session
-
-
-@pytest.fixture(scope="session")
-def shared_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One directory for the whole run, also when it is spread over several workers."""
-    base = tmp_path_factory.getbasetemp()
-    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-
-
-@pytest.fixture(scope="session")
-def cluster(shared_directory: Path) -> Iterator[StandaloneCluster]:
-    with StandaloneCluster(shared_directory / "spark-cluster") as service:
-        yield service
-
-
-@pytest.fixture(scope="session")
-def connect_server(shared_directory: Path) -> Iterator[ConnectServer]:
-    with ConnectServer(shared_directory / "spark-connect") as service:
-        yield service
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,92 @@
+"""The directory of one test run: every temporary file of the run lies in it and ends with it.
+
+The controlling process makes the directory and points TMPDIR and Java at it, so that workers,
+services and commands inherit it. When the run ends, however it ends, the controller stops each
+process that still has the directory as its TMPDIR and removes the directory. A run with failed
+tests keeps its directory under one name until the next failed run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import os
+import shutil
+import signal
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from tests.support.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_VARIABLE: Final = "TMPDIR"
+_GRACE_SECONDS: Final = 10
+"""Services end by themselves when their last user is gone."""
+
+
+class RunDirectory:
+    """A plugin of the controlling process."""
+
+    def __init__(self) -> None:
+        self._parent = Path(tempfile.gettempdir())
+        self.path = Path(tempfile.mkdtemp(prefix="og-", dir=self._parent))
+        self._before = {name: os.environ.get(name) for name in (_VARIABLE, "SPARK_SUBMIT_OPTS")}
+        os.environ[_VARIABLE] = tempfile.tempdir = str(self.path)
+        os.environ["SPARK_SUBMIT_OPTS"] = f"-Djava.io.tmpdir={self.path} -XX:-UsePerfData"
+        self._exit_code: int = pytest.ExitCode.INTERRUPTED
+
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        self._exit_code = exitstatus
+
+    def pytest_unconfigure(self) -> None:
+        _stop_processes(self.path)
+        for name, value in self._before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+        tempfile.tempdir = str(self._parent)
+        if self._exit_code == pytest.ExitCode.TESTS_FAILED:
+            kept = self._parent / f"omnigraph-tests-failed-{getpass.getuser()}"
+            shutil.rmtree(kept, ignore_errors=True)
+            self.path.rename(kept)
+        else:
+            shutil.rmtree(self.path, ignore_errors=True)
+
+
+def _stop_processes(directory: Path) -> None:
+    """Wait for the processes of a run to end; kill those that do not."""
+    try:
+        _wait_for_their_end(directory)
+    except AssertionError:
+        for pid in processes_of(directory):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        _wait_for_their_end(directory)
+
+
+def _wait_for_their_end(directory: Path) -> None:
+    wait_until(
+        lambda: not any(processes_of(directory)),
+        "the processes of the run to end",
+        seconds=_GRACE_SECONDS,
+        interval=0.1,
+    )
+
+
+def processes_of(directory: Path) -> Iterator[int]:
+    """Other processes that inherited the directory of a run. Only Linux lists them."""
+    needle = f"{_VARIABLE}={directory}".encode()
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended, or belongs to another user
+            if int(entry.name) != os.getpid() and needle in _environment(entry):
+                yield int(entry.name)
+
+
+def _environment(entry: Path) -> list[bytes]:
+    return (entry / "environ").read_bytes().split(b"\0")
