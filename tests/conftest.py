@@ -134,7 +134,16 @@ def s3_root(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> str:
     return new_prefix(s3_server.bucket)
 
 
-@pytest.fixture(params=list(Store))
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """`graph_root` on every store; on S3 only in the long run, where a module says why."""
+    if "graph_root" in metafunc.fixturenames:
+        later = metafunc.definition.get_closest_marker("long_on_s3")
+        marks = [pytest.mark.long(*later.args)] if later is not None else []
+        stores = [Store.LOCAL, pytest.param(Store.S3, marks=marks)]
+        metafunc.parametrize("graph_root", stores, indirect=True)
+
+
+@pytest.fixture
 def graph_root(request: pytest.FixtureRequest) -> str:
     """An empty root for a graph, once per store."""
     return new_root(request.param, request)

@@ -27,7 +27,10 @@ def ways(
         yield ways
 
 
-@pytest.fixture(scope="module", params=[Way.PATH, Way.HTTP, Way.S3])
+ON_S3 = pytest.param(Way.S3, marks=pytest.mark.long("test_http_over_s3.py takes each call to S3"))
+
+
+@pytest.fixture(scope="module", params=[Way.PATH, Way.HTTP, ON_S3])
 def way(request: pytest.FixtureRequest) -> Way:
     return Way(request.param)
 

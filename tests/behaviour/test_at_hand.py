@@ -20,13 +20,14 @@ from omnigraph_core.manifest.changes import AdoptTable
 from omnigraph_core.manifest.requirements import HeadIs, requirements_of
 from omnigraph_core.policy.model import Action
 from omnigraph_core.settings import PUBLISH_LEASE
+from tests.behaviour.conftest import ON_S3
 from tests.behaviour.stock import SCHEMA, amounts, bin_, part, put
 from tests.support.ways import Way
 
 if TYPE_CHECKING:
     from tests.support.ways import Place
 
-pytestmark = pytest.mark.parametrize("way", [Way.PATH, Way.S3], indirect=True, scope="module")
+pytestmark = pytest.mark.parametrize("way", [Way.PATH, ON_S3], indirect=True, scope="module")
 
 
 def test_graphs_are_made_once_and_opened_where_they_are(place: Place) -> None:

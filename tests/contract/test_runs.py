@@ -20,6 +20,8 @@ from omnigraph_core.merge.model import MergeOutcome
 from omnigraph_core.storage.session import open_store
 from tests.support.graphs import append_pair, append_parts, content, ids
 
+pytestmark = pytest.mark.long_on_s3("test_branches, test_cleanup, test_commits show S3")
+
 
 def branches(og: Omnigraph) -> tuple[str, ...]:
     """Internal ones too."""

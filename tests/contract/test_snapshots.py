@@ -36,6 +36,8 @@ from tests.support.graphs import (
     touch,
 )
 
+pytestmark = pytest.mark.long_on_s3("test_branches, test_cleanup, test_commits show S3")
+
 
 def moment(microseconds: int) -> datetime:
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=microseconds)

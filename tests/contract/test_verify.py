@@ -23,6 +23,8 @@ from tests.support.graphs import BIN, HOLDS, PART, append, append_pair, parts, p
 if TYPE_CHECKING:
     from omnigraph_core.engine.verifying.model import VerifyReport
 
+pytestmark = pytest.mark.long_on_s3("test_branches, test_cleanup, test_commits show S3")
+
 
 def worked_on(og: Omnigraph) -> None:
     """Every kind of table version on two branches, in sound rows."""

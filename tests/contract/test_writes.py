@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+pytestmark = pytest.mark.long_on_s3("test_branches, test_cleanup, test_commits show S3")
+
 SCHEMA = """
 node Article {
   slug: String @key

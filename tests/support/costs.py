@@ -71,6 +71,8 @@ class CostReport:
 
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if not self._costs:
+            return
         write = terminalreporter.write_line
         terminalreporter.section("costs")
         for title, key in (("folder", lambda cost: cost.folder), ("tier", lambda cost: cost.tier)):
