@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _VARIABLE: Final = "TMPDIR"
+LIGHT_JAVA: Final = "-XX:-UsePerfData -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+"""For short lives: Java compiles no more than once, and keeps no statistics on disk."""
 _GRACE_SECONDS: Final = 10
 """Services end by themselves when their last user is gone."""
 
@@ -37,7 +39,7 @@ class RunDirectory:
         self.path = Path(tempfile.mkdtemp(prefix="og-", dir=self._parent))
         self._before = {name: os.environ.get(name) for name in (_VARIABLE, "SPARK_SUBMIT_OPTS")}
         os.environ[_VARIABLE] = tempfile.tempdir = str(self.path)
-        os.environ["SPARK_SUBMIT_OPTS"] = f"-Djava.io.tmpdir={self.path} -XX:-UsePerfData"
+        os.environ["SPARK_SUBMIT_OPTS"] = f"-Djava.io.tmpdir={self.path} {LIGHT_JAVA}"
         self._exit_code: int = pytest.ExitCode.INTERRUPTED
 
     def pytest_sessionfinish(self, exitstatus: int) -> None:

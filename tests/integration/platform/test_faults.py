@@ -15,6 +15,7 @@ import pytest
 
 from omnigraph_assets.loads import staged_runs
 from omnigraph_core.history.runs import RunStatus
+from tests.support.examples import LONG
 from tests.support.faulty_platform import RUNS_AT_ONCE, WIDER, FaultyPlatform, people
 from tests.support.live_platform import until
 
@@ -39,6 +40,8 @@ KILLED = {
     # It is recorded, and Dagster was not told. The guard tells it.
     "telling": ("run.after_end", False),
 }
+if not LONG:  # one that a sensor repeats, and one that the guard finishes
+    KILLED = {branch: KILLED[branch] for branch in ("staging", "sealed")}
 BOTH = ["left", "right"]
 
 
@@ -67,12 +70,6 @@ def _begin(faulty: FaultyPlatform) -> dict[str, str]:
         faulty.branch(branch)
         faulty.drop_people(branch, *NAMES)
         killed[branch] = faulty.launch(branch, points={point: "crash"}, is_repeated=is_repeated)
-    for branch in BOTH:
-        faulty.branch(branch)
-        faulty.drop_people(branch, *NAMES)
-    faulty.launch("left")
-    faulty.launch("left")
-    faulty.backfill(BOTH)
     faulty.branch("mixed")
     faulty.drop_people("mixed", *NAMES)
     faulty.drop("mixed", "bad.jsonl", *people("eve"), '{"type": "Person", "data": {"na')
@@ -121,7 +118,7 @@ def test_a_run_worker_may_die_anywhere(begun: Begun) -> None:
     left = faulty.graph.list_runs(status=RunStatus.RUNNING)
     assert [run for run in left if run.target_branch in KILLED] == []  # others may be at work
     # There were more runs than places for them: they have waited for one.
-    spans = [span for branch in (*KILLED, *BOTH) for span in faulty.spans(branch)]
+    spans = [span for branch in (*KILLED, "mixed") for span in faulty.spans(branch)]
     assert most_at_once(spans) == RUNS_AT_ONCE
 
 
@@ -143,7 +140,14 @@ def test_a_malformed_file_does_not_hold_up_the_good_ones(faulty: FaultyPlatform)
     assert faulty.failed_checks(bad.run_id) == {"people/manifest:staged_records"}
 
 
+@pytest.mark.long("test_sensors shows that files are loaded once, and test_load that loads wait")
 def test_two_launches_and_a_backfill_follow_one_another(faulty: FaultyPlatform) -> None:
+    for branch in BOTH:
+        faulty.branch(branch)
+        faulty.drop_people(branch, *NAMES)
+    faulty.launch("left")
+    faulty.launch("left")
+    faulty.backfill(BOTH)
     until(lambda: len(faulty.runs("left")) >= 3 and faulty.runs("right"), "the backfill")
     until(lambda: not faulty.live(*BOTH), "the end of all runs")
     until(
@@ -160,6 +164,7 @@ def most_at_once(spans: list[tuple[float, float]]) -> int:
     return max(sum(begin <= at < end for begin, end in spans) for at, _ in spans)
 
 
+@pytest.mark.long("test_sensors gives up the load of a branch that is gone")
 def test_runs_wait_for_the_daemon_and_for_branches_that_are_gone_they_fail(
     faulty: FaultyPlatform,
 ) -> None:
@@ -190,6 +195,7 @@ def test_runs_wait_for_the_daemon_and_for_branches_that_are_gone_they_fail(
     assert faulty.told(doomed) == {}
 
 
+@pytest.mark.long("test_load has a schema that changes before the publish")
 def test_a_schema_that_changes_under_a_load(faulty: FaultyPlatform) -> None:
     faulty.drop_people("main", *NAMES)
     run_id = faulty.launch("main", points={"stage.before_files": "sleep(3000)*1"})
@@ -209,6 +215,7 @@ def test_a_schema_that_changes_under_a_load(faulty: FaultyPlatform) -> None:
     assert [run.status.value for run in faulty.runs("main")] == ["SUCCESS", "FAILURE"]
 
 
+@pytest.mark.long("test_sensors has a load that nobody works on, and test_load_faults a dead Spark")
 def test_the_code_server_may_die_with_its_runs_and_spark_under_one(faulty: FaultyPlatform) -> None:
     until(lambda: not faulty.live(*faulty.partitions()), "the end of all runs")
     orphaned, sparked = faulty.branch("orphaned"), faulty.branch("sparked")

@@ -40,6 +40,18 @@ def connect_driver(connect_server: ConnectServer) -> Iterator[DriverThere]:
         yield driver
 
 
+_ELSEWHERE = pytest.mark.long("test_loads, test_query_places and test_runner show every place")
+NOT_BEHIND_CONNECT = pytest.mark.parametrize(
+    "driver", ["local", "cluster", pytest.param("connect", marks=_ELSEWHERE)], indirect=True
+)
+ON_THIS_MACHINE = pytest.mark.parametrize(
+    "driver",
+    ["local", *(pytest.param(place, marks=_ELSEWHERE) for place in ("cluster", "connect"))],
+    indirect=True,
+)
+"""In the usual run; the long one has all places for all tests."""
+
+
 @pytest.fixture(params=["local", "cluster", "connect"])
 def driver(request: pytest.FixtureRequest) -> Driver:
     """Whatever a test says of a runner holds wherever Spark runs."""

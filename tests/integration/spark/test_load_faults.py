@@ -20,6 +20,7 @@ from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.errors import OmnigraphError
 from omnigraph_core.spark.runner import SparkRunner
 from tests.integration.cli.process import ENVIRONMENT, OMNIGRAPH
+from tests.integration.spark.conftest import ON_THIS_MACHINE
 from tests.support import spark_loads
 from tests.support.ageing import clean_up
 from tests.support.load_worlds import SCHEMA, content, outcome
@@ -198,6 +199,7 @@ def test_what_tasks_leave_for_others_may_be_lost(spark: SparkSession, tmp_path: 
 
 
 @pytest.mark.parametrize("driver", ["local"], indirect=True)
+@ON_THIS_MACHINE
 def test_broken_files_among_good_ones_name_themselves(driver: Driver, tmp_path: Path) -> None:
     def lines(*numbers: int) -> bytes:
         return "\n".join(part(number) for number in range(*numbers)).encode()

@@ -15,6 +15,7 @@ import pytest
 from pyarrow import parquet
 
 from omnigraph_core.engine.omnigraph import Omnigraph
+from tests.integration.spark.conftest import ON_THIS_MACHINE
 from tests.support import spark_loads
 from tests.support.load_worlds import SCHEMA, content, outcome, records
 from tests.support.s3 import s3_store
@@ -44,6 +45,7 @@ def test_what_loads_find_does_not_depend_on_where_they_run(driver: Driver, tmp_p
     assert content(Omnigraph.open(str(tmp_path / "spread"))) == content(whole)
 
 
+@ON_THIS_MACHINE
 def test_files_of_every_kind_are_loaded_together(driver: Driver, tmp_path: Path) -> None:
     (tmp_path / "nodes").mkdir()
     lines = tmp_path / "parts.jsonl"
@@ -68,6 +70,7 @@ def test_files_of_every_kind_are_loaded_together(driver: Driver, tmp_path: Path)
     assert content(Omnigraph.open(str(tmp_path / "graph"))) == content(whole)
 
 
+@ON_THIS_MACHINE
 def test_a_mistake_is_named_by_its_file_and_line(driver: Driver, tmp_path: Path) -> None:
     good, bad = tmp_path / "good.jsonl", tmp_path / "bad.jsonl"
     good.write_text("\n".join(part(number) for number in range(200)))

@@ -16,6 +16,7 @@ from omnigraph_core.errors import JobFailed, PolicyDenied
 from omnigraph_core.failpoints import arm
 from omnigraph_core.spark.maintain.upkeep import build_indices_on, optimize_on
 from omnigraph_core.spark.runner import InProcessRunner, SparkRunner
+from tests.integration.spark.conftest import NOT_BEHIND_CONNECT, ON_THIS_MACHINE
 from tests.support.ageing import clean_up
 from tests.support.damage import damages
 from tests.support.judges import Recorder
@@ -60,6 +61,7 @@ def operations(og: Omnigraph) -> list[str]:
     return [commit.operation for commit in og.list_commits()]
 
 
+@NOT_BEHIND_CONNECT
 def test_optimize(driver: Driver, original: Path, tmp_path: Path) -> None:
     here, there = twin(original, tmp_path / "here"), twin(original, tmp_path / "there")
     before, found = rows(here), answers(here)
@@ -78,6 +80,7 @@ def test_optimize(driver: Driver, original: Path, tmp_path: Path) -> None:
     assert operations(there).count("optimize") == 1
 
 
+@ON_THIS_MACHINE
 def test_indexes_of_many_fragments(driver: Driver, original: Path, tmp_path: Path) -> None:
     here, there = twin(original, tmp_path / "here"), twin(original, tmp_path / "there")
     found = answers(here)

@@ -14,6 +14,7 @@ from omnigraph_core.spark.maintain import topology
 from omnigraph_core.spark.maintain.topology import TopologyOutcome, build_topology_on
 from omnigraph_core.spark.runner import InProcessRunner
 from omnigraph_core.topology import ends, links
+from tests.integration.spark.conftest import ON_THIS_MACHINE
 from tests.support.ageing import clean_up
 from tests.support.link_worlds import EVERYBODY, KNOWS, LIVES, linked_graph
 
@@ -66,6 +67,7 @@ def test_files_are_those_of_a_reader(original: Path, tmp_path: Path, part_rows: 
     assert [outcome for _, _, outcome in again] == ["kept", "kept", "small"]
 
 
+@ON_THIS_MACHINE
 def test_executors_make_the_same(driver: Driver, original: Path, tmp_path: Path) -> None:
     expected = made_by_a_reader(original, tmp_path / "read")
     shutil.copytree(original, tmp_path / "built")

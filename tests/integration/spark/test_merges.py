@@ -16,6 +16,7 @@ from omnigraph_core.errors import ConfigError, JobFailed, MergeConflicts
 from omnigraph_core.spark.merge.entry import diff_on, merge_on
 from omnigraph_core.spark.merge.workers import ByNumber, executors
 from omnigraph_core.spark.runner import InProcessRunner
+from tests.integration.spark.conftest import NOT_BEHIND_CONNECT
 from tests.support import spark_merges
 from tests.support.damage import damages
 from tests.support.merge_worlds import graph_of
@@ -91,6 +92,7 @@ def clash(og: Omnigraph) -> None:
     change(og, "main", 'delete Part where sku = "p0380"')
 
 
+@NOT_BEHIND_CONNECT
 def test_merge_and_diff_wherever_spark_runs(driver: Driver, og: Omnigraph) -> None:
     og.branch_create("twin")
     expected = spark_merges.outcome(lambda: og.branch_merge("review", engine="local"))
@@ -105,6 +107,7 @@ def test_merge_and_diff_wherever_spark_runs(driver: Driver, og: Omnigraph) -> No
     assert damages(og) == []
 
 
+@pytest.mark.long("test_loads kills one under a load; merges run the same tasks")
 def test_an_executor_that_is_killed_under_a_merge_costs_time_alone(
     cluster_driver: DriverThere, og: Omnigraph, tmp_path: Path
 ) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.examples import LONG
 from tests.support.query_cases import answer, build_graph, conformance_cases, query_cases
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def graphs() -> Graphs:
 def cases() -> list[QueryCase]:
     """Every third in the usual run, for each takes seconds; all of them in a long one."""
     found = [*query_cases(), *conformance_cases()]
-    return found if os.environ.get("HYPOTHESIS_PROFILE") == "long" else found[::3]
+    return found if LONG else found[::3]
 
 
 @pytest.mark.parametrize("case", cases(), ids=str)

@@ -12,6 +12,11 @@ if TYPE_CHECKING:
     from tests.support.spark import Driver
 
 
+USUAL = ("groups", "near")
+_OTHERS = [name for name in READS if name not in USUAL]
+_LONG = pytest.mark.long("test_query_corpus asks them on this machine; two show every place")
+
+
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     found = str(tmp_path_factory.mktemp("graph") / "graph")
@@ -19,7 +24,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     return found
 
 
-@pytest.mark.parametrize("name", READS)
+@pytest.mark.parametrize("name", [*USUAL, *(pytest.param(name, marks=_LONG) for name in _OTHERS)])
 def test_a_read_is_the_same_everywhere(driver: Driver, address: str, name: str) -> None:
     here, there = driver.call(ask_both, address, name)
     assert here
