@@ -28,20 +28,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from omnigraph_core import failpoints
 from omnigraph_core.settings import FAILPOINTS
-from omnigraph_core.startup import hide_pandas
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 ROOT: Final = Path(__file__).parent.parent.parent
-_LOADED: Final = (
-    "httpx2",
-    "pytest",
-    "omnigraph_core.cli.app",
-    "omnigraph_core.cli.opening",
-    "omnigraph_core.client.remote",
-    "omnigraph_core.engine.omnigraph",
-)
 _NUMBER: Final = 8  # bytes of a process id or an exit code
 
 
@@ -236,9 +227,7 @@ def _stream(number: int, name: str, errors: str, *, is_prompt: bool = False) -> 
 
 def _main() -> None:
     control = socket.socket(fileno=int(sys.argv[1]))
-    hide_pandas()
-    for module in _LOADED:
-        importlib.import_module(module)
+    importlib.import_module("tests.support.loaded")
     gc.freeze()  # a forked process would copy every page whose objects it looks at
     asked = _start_what_is_asked(control)
     if asked is not None:
