@@ -16,11 +16,12 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
+
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -208,15 +209,12 @@ def is_free(port: int) -> bool:
 
 
 def until(condition: Callable[[], object], what: str) -> None:
-    """Look until it holds.
+    """Wait as long as a platform may need.
 
     Raises:
         AssertionError: it took too long.
     """
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < end, f"waited {PATIENCE} s for {what}"
-        time.sleep(0.25)
+    wait_until(condition, what, seconds=PATIENCE, interval=0.25)
 
 
 def post(address: str, body: object) -> Any:

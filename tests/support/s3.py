@@ -28,6 +28,8 @@ from typing import IO, TYPE_CHECKING, Final
 import obstore
 from obstore.store import S3Store
 
+from tests.support.waiting import wait_until
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import TracebackType
@@ -143,11 +145,14 @@ def _start_watchdog(directory: Path) -> subprocess.Popen[bytes]:
             stderr=log,
             start_new_session=True,  # an interrupt from the keyboard is for the tests alone
         )
-    while not (directory / "server.json").exists():
+
+    def has_started() -> bool:
         if watchdog.poll() is not None:
             tails = [_tail(directory / name) for name in ("weed.log", "watchdog.log")]
             raise RuntimeError("\n".join(["the S3 server did not start", *tails]))
-        time.sleep(0.02)
+        return (directory / "server.json").exists()
+
+    wait_until(has_started, "the S3 server", seconds=(START_ATTEMPTS + 1) * START_SECONDS)
     return watchdog
 
 
@@ -260,16 +265,22 @@ def _die_with_parent() -> None:
 
 def _becomes_ready(weed: subprocess.Popen[bytes], port: int, users: IO[str]) -> bool:
     """Ready is more than listening: a bucket is made, an object is written and read."""
-    deadline = time.monotonic() + START_SECONDS
-    while weed.poll() is None and time.monotonic() < deadline:
+
+    def is_decided() -> bool:
         if _is_unused(users):
             raise SystemExit("nobody waits for the server any more")
-        with contextlib.suppress(OSError, obstore.exceptions.BaseError):
-            _create_bucket(port, "readiness")
-            store = s3_store("readiness", f"http://127.0.0.1:{port}")
-            obstore.put(store, "probe", b"ready")
-            return obstore.get(store, "probe").bytes() == b"ready"
-        time.sleep(0.05)
+        return weed.poll() is not None or _answers(port)
+
+    wait_until(is_decided, "weed", seconds=START_SECONDS, interval=0.05)
+    return weed.poll() is None
+
+
+def _answers(port: int) -> bool:
+    with contextlib.suppress(OSError, obstore.exceptions.BaseError):
+        _create_bucket(port, "readiness")
+        store = s3_store("readiness", f"http://127.0.0.1:{port}")
+        obstore.put(store, "probe", b"ready")
+        return obstore.get(store, "probe").bytes() == b"ready"
     return False
 
 

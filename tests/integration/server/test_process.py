@@ -6,7 +6,6 @@ import json
 import re
 import signal
 import socket
-import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from omnigraph_core.server.main import _listening, cli
 from omnigraph_core.server.options import ServerOptions, parse_bind
 from omnigraph_core.server.serving import prepare
 from tests.support.server import run_server, server_process, tokens
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -133,15 +133,16 @@ def finished_while_it_stops(server: ServerProcess, token: str) -> bytes:
     body = json.dumps({"query_source": NAMES}).encode()
     head = (
         f"POST /read HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
-        f"Authorization: Bearer {token}\r\nContent-Length: {len(body)}\r\n\r\n"
+        f"Authorization: Bearer {token}\r\nContent-Length: {len(body)}\r\n"
+        "Expect: 100-continue\r\n\r\n"
     )
     host, _, port = server.url.removeprefix("http://").partition(":")
     with socket.create_connection((host, int(port)), timeout=60) as connection:
         connection.sendall(head.encode() + body[:10])
-        time.sleep(0.2)  # so that the request has begun
+        begun = b"HTTP/1.1 100 Continue\r\n\r\n"
+        assert connection.recv(len(begun), socket.MSG_WAITALL) == begun
         server.process.send_signal(signal.SIGINT)
-        while "Shutting down" not in "".join(server.log):
-            time.sleep(0.01)
+        wait_until(lambda: "Shutting down" in "".join(server.log), "the server to begin to stop")
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection((host, int(port)), timeout=60)
         connection.sendall(body[10:])
