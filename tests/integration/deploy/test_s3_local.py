@@ -9,12 +9,13 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import httpx2
 import pytest
+
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -107,11 +108,12 @@ def test_from_nothing_to_answers_and_back(
 
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     assert process.wait(120) == 130
-    deadline = time.monotonic() + 30
     ports = [*(store + port for port in STORE_PORTS), server]
-    while not all(map(is_free, ports)):
-        assert time.monotonic() < deadline, [port for port in ports if not is_free(port)]
-        time.sleep(0.05)
+
+    def taken() -> list[int]:
+        return [port for port in ports if not is_free(port)]
+
+    wait_until(lambda: not taken(), "all ports to be free again", tell=taken)
 
 
 def test_a_taken_port_is_told_before_anything_starts(short_path: Path) -> None:
