@@ -12,10 +12,8 @@ import ctypes
 import fcntl
 import json
 import os
-import random
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -28,6 +26,7 @@ from typing import IO, TYPE_CHECKING, Final
 import obstore
 from obstore.store import S3Store
 
+from tests.support.ports import ATTEMPTS, free_port
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -40,7 +39,6 @@ ACCESS_KEY: Final = "test-access-key"
 SECRET_KEY: Final = "test-secret-key"
 REGION: Final = "us-east-1"
 START_SECONDS: Final = 120
-START_ATTEMPTS: Final = 3
 GRPC_OFFSET: Final = 10_000
 _ROLES: Final = ("s3", "master", "volume", "filer")
 _PR_SET_PDEATHSIG: Final = 1
@@ -152,7 +150,7 @@ def _start_watchdog(directory: Path) -> subprocess.Popen[bytes]:
             raise RuntimeError("\n".join(["the S3 server did not start", *tails]))
         return (directory / "server.json").exists()
 
-    wait_until(has_started, "the S3 server", seconds=(START_ATTEMPTS + 1) * START_SECONDS)
+    wait_until(has_started, "the S3 server", seconds=(ATTEMPTS + 1) * START_SECONDS)
     return watchdog
 
 
@@ -187,7 +185,7 @@ def _is_unused(users: IO[str]) -> bool:
 @contextlib.contextmanager
 def _serving(directory: Path, users: IO[str]) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
     """Another process may take a port between the choice and the start: then choose again."""
-    for attempt in range(1, START_ATTEMPTS + 1):
+    for attempt in range(1, ATTEMPTS + 1):
         ports = _free_ports()
         weed = _start_weed(directory, ports)
         try:
@@ -201,20 +199,10 @@ def _serving(directory: Path, users: IO[str]) -> Iterator[tuple[subprocess.Popen
 
 
 def _free_ports() -> dict[str, int]:
-    """Below the range the system hands out by itself; weed takes a second port beside each."""
-    while True:
-        ports = dict(zip(_ROLES, random.sample(range(10_000, 20_000), len(_ROLES)), strict=True))
-        if all(_is_free(port) and _is_free(port + GRPC_OFFSET) for port in ports.values()):
-            return ports
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
+    """Weed takes a second port beside each."""
+    pairs = [place + more for place in range(len(_ROLES)) for more in (0, GRPC_OFFSET)]
+    first = free_port(pairs, most=19_000)
+    return {role: first + place for place, role in enumerate(_ROLES)}
 
 
 def _start_weed(directory: Path, ports: dict[str, int]) -> subprocess.Popen[bytes]:
