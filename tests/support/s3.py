@@ -122,7 +122,7 @@ def presigned_put(bucket: str, key: str, endpoint: str) -> str:
 
 def _create_bucket(port: int, name: str) -> None:
     url = presigned_put(name, "", f"http://127.0.0.1:{port}")
-    with urllib.request.urlopen(urllib.request.Request(url, method="PUT"), timeout=30):
+    with urllib.request.urlopen(urllib.request.Request(url, method="PUT"), timeout=120):
         pass
 
 

@@ -39,7 +39,7 @@ class Client:
     def __init__(self, url: str, token: str | None = None) -> None:
         self.url = url
         self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-        self._client = httpx2.Client(base_url=url, headers=self._headers, timeout=60)
+        self._client = httpx2.Client(base_url=url, headers=self._headers, timeout=120)
 
     def __enter__(self) -> Client:
         return self
@@ -133,7 +133,7 @@ class ServerProcess:
         (peak,) = (line for line in lines if line.startswith("VmHWM"))
         return int(peak.split()[1]) // 1024
 
-    def stop(self, number: int = signal.SIGTERM, timeout: float = 60) -> int:
+    def stop(self, number: int = signal.SIGTERM, timeout: float = 120) -> int:
         """Its exit status after a signal."""
         self.process.send_signal(number)
         return self.process.wait(timeout)
@@ -207,6 +207,6 @@ def _has_started(running: ServerProcess) -> bool:
 
 def _is_ready(url: str) -> bool:
     try:
-        return httpx2.get(f"{url}/readyz", timeout=5).status_code == 200
+        return httpx2.get(f"{url}/readyz", timeout=60).status_code == 200
     except httpx2.TransportError:
         return False

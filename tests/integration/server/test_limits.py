@@ -40,7 +40,7 @@ def crowd(people: Omnigraph) -> Omnigraph:
 
 
 def connected(client: Client) -> http.client.HTTPConnection:
-    return http.client.HTTPConnection(client.url.removeprefix("http://"), timeout=60)
+    return http.client.HTTPConnection(client.url.removeprefix("http://"), timeout=120)
 
 
 def padded(length: int) -> bytes:

@@ -105,7 +105,7 @@ def test_a_process_logs_every_request_and_finishes_what_is_under_way(people: Omn
         with server.client("wrong-token") as client:
             assert client.get("/branches").status_code == 401
         assert finished_while_it_stops(server, "token-of-ann").startswith(b"HTTP/1.1 200")
-        assert server.process.wait(60) == 0
+        assert server.process.wait(120) == 0
     records = [json.loads(line) for line in server.log]
     requests = [item for item in records if item["logger"] == "omnigraph.access"]
     told = [
@@ -137,14 +137,14 @@ def finished_while_it_stops(server: ServerProcess, token: str) -> bytes:
         "Expect: 100-continue\r\n\r\n"
     )
     host, _, port = server.url.removeprefix("http://").partition(":")
-    with socket.create_connection((host, int(port)), timeout=60) as connection:
+    with socket.create_connection((host, int(port)), timeout=120) as connection:
         connection.sendall(head.encode() + body[:10])
         begun = b"HTTP/1.1 100 Continue\r\n\r\n"
         assert connection.recv(len(begun), socket.MSG_WAITALL) == begun
         server.process.send_signal(signal.SIGINT)
         wait_until(lambda: "Shutting down" in "".join(server.log), "the server to begin to stop")
         with pytest.raises(ConnectionRefusedError):
-            socket.create_connection((host, int(port)), timeout=60)
+            socket.create_connection((host, int(port)), timeout=120)
         connection.sendall(body[10:])
         answer = b""
         while part := connection.recv(65_536):
