@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 from typing import TYPE_CHECKING
 
@@ -25,8 +26,11 @@ settings.register_profile(
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.register_profile("long", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+settings.register_profile(
+    "long", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
+_PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "ci")
+settings.load_profile(_PROFILE)
 
 # A run in the background may ignore interrupts, and so would every process that a test interrupts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -36,6 +40,22 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 _ACCOUNTS = ("AWS_", "GEMINI_", "OPENAI_", "OPENROUTER_", "OMNIGRAPH_EMBED", "NANOGRAPH_")
 for _name in [name for name in os.environ if name.startswith(_ACCOUNTS)]:
     del os.environ[_name]
+
+
+@pytest.hookimpl(tryfirst=True)  # before Hypothesis reads its options, and before workers get them
+def pytest_configure(config: pytest.Config) -> None:
+    """The long profile draws other examples each time, from a seed that can be given again."""
+    if _PROFILE == "long" and config.option.hypothesis_seed is None:
+        config.option.hypothesis_seed = str(random.SystemRandom().getrandbits(32))
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Tell the seed at the end: a quiet run has no header."""
+    if config.option.hypothesis_seed is not None:
+        seed = config.option.hypothesis_seed
+        terminalreporter.write_line(f"examples were drawn with --hypothesis-seed={seed}")
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
