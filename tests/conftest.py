@@ -42,11 +42,15 @@ for _name in [name for name in os.environ if name.startswith(_ACCOUNTS)]:
     del os.environ[_name]
 
 
-@pytest.hookimpl(tryfirst=True)  # before Hypothesis reads its options, and before workers get them
+@pytest.hookimpl(tryfirst=True)  # before Hypothesis reads its options
 def pytest_configure(config: pytest.Config) -> None:
-    """The long profile draws other examples each time, from a seed that can be given again."""
+    """The long profile draws other examples each time, from a seed that can be given again.
+
+    Workers do not get options that are set here, but they inherit the environment.
+    """
     if _PROFILE == "long" and config.option.hypothesis_seed is None:
-        config.option.hypothesis_seed = str(random.SystemRandom().getrandbits(32))
+        drawn = str(random.SystemRandom().getrandbits(32))
+        config.option.hypothesis_seed = os.environ.setdefault("HYPOTHESIS_SEED", drawn)
 
 
 def pytest_terminal_summary(
