@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.costs import CostReport
+from tests.support.examples import LONG
 from tests.support.run_directory import RunDirectory
 from tests.support.s3 import S3Server
 from tests.support.schedule import UnitScheduling, order
@@ -37,8 +39,10 @@ settings.register_profile(
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.register_profile("long", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+settings.register_profile(
+    "long", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("long" if LONG else "ci")
 
 # A run in the background may ignore interrupts, and so would every process that a test interrupts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -50,10 +54,26 @@ for _name in [name for name in os.environ if name.startswith(_ACCOUNTS)]:
     del os.environ[_name]
 
 
+@pytest.hookimpl(tryfirst=True)  # before Hypothesis reads its options
 def pytest_configure(config: pytest.Config) -> None:
+    """Register the plugins of a run; the long profile draws a seed, which `--hypothesis-seed` can
+    repeat. Workers do not get options that are set here, but they inherit the environment.
+    """
     config.pluginmanager.register(CostReport())
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(RunDirectory())
+    if LONG and config.option.hypothesis_seed is None:
+        drawn = str(random.SystemRandom().getrandbits(32))
+        config.option.hypothesis_seed = os.environ.setdefault("HYPOTHESIS_SEED", drawn)
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Print the seed at the end: a quiet run has no header."""
+    if config.option.hypothesis_seed is not None:
+        seed = config.option.hypothesis_seed
+        terminalreporter.write_line(f"examples were drawn with --hypothesis-seed={seed}")
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -22,6 +21,7 @@ from omnigraph_core.policy.model import Action
 from omnigraph_core.settings import PUBLISH_LEASE
 from tests.behaviour.conftest import ON_S3
 from tests.behaviour.stock import SCHEMA, amounts, bin_, part, put
+from tests.support.ageing import grow_old
 from tests.support.ways import Way
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def test_a_snapshot_that_is_held_outlives_cleanup(
     first = graph.snapshot_at_version(1)
     for name in ("b3", "b4"):
         put(graph, bin_(name))
-    time.sleep(1.2)
+    grow_old(timedelta(seconds=1))
     monkeypatch.setenv(PUBLISH_LEASE.name, "0.5")
 
     def versions_kept() -> list[int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from datetime import timedelta
 from typing import TYPE_CHECKING, cast
 
@@ -18,6 +17,7 @@ from omnigraph_core.settings import PUBLISH_LEASE
 from omnigraph_core.write.backfill import BackfillResult, EmbeddingStatus
 from omnigraph_core.write.progress import Step
 from tests.behaviour.stock import amounts, bin_, part, put
+from tests.support.ageing import grow_old
 from tests.support.server import serving
 from tests.support.ways import NOT_ON_S3
 
@@ -119,7 +119,7 @@ def aged(place: Place, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Place,
     for number in range(1, 5):
         put(place.at_hand, part("nut", stock=number))
     assert amounts(place.graph)["nut"] == 4
-    time.sleep(1.2)
+    grow_old(A_SECOND)
     monkeypatch.setenv(PUBLISH_LEASE.name, "0.5")
     if not place.way.is_remote:
         yield place, place.graph

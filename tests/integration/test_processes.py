@@ -6,13 +6,13 @@ import fcntl
 import os
 import signal
 import sys
-import time
 from pathlib import Path
 from typing import IO
 
 import pytest
 
 from tests.support.processes import hear, say, spawn
+from tests.support.waiting import wait_until
 
 HERE = "tests.integration.test_processes"
 
@@ -34,7 +34,7 @@ def fail() -> None:
 
 def fall_silent() -> None:
     say("last words")
-    time.sleep(3600)
+    signal.pause()
 
 
 def hold(path: str) -> None:
@@ -42,20 +42,19 @@ def hold(path: str) -> None:
     with Path(path).open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         say("held")
-        time.sleep(3600)
+        signal.pause()
 
 
 def hold_in_a_child(path: str) -> None:
     child = spawn(f"{HERE}:hold", path)
     say(child.next_line())
-    time.sleep(3600)
+    signal.pause()
 
 
 def becomes_free(file: IO[str]) -> bool:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        time.sleep(0.02)
         return False
     return True
 
@@ -116,4 +115,4 @@ def test_a_worker_ends_with_its_parent(tmp_path: Path) -> None:
         with spawn(f"{HERE}:hold_in_a_child", str(path)) as parent:
             assert parent.next_line() == "held"
             assert not becomes_free(file)
-        assert any(becomes_free(file) for _ in range(3000)), "the worker lived on"
+        wait_until(lambda: becomes_free(file), "the end of the worker")

@@ -41,6 +41,7 @@ from omnigraph_core.storage.staged import (
     stage_upsert,
 )
 from tests.support.ageing import Clock
+from tests.support.examples import examples
 from tests.support.graphs import PART, append_pair, content, new_graph, parts, publish
 
 if TYPE_CHECKING:
@@ -331,5 +332,5 @@ def used_of(location: Path, versions: set[int]) -> set[str]:
 def test_cleanup_keeps_what_it_must_and_takes_the_rest() -> None:
     # Shrinking takes minutes on real tables; the steps of a failing history are told as they are.
     phases = [Phase.explicit, Phase.reuse, Phase.generate]
-    profile = settings(max_examples=20, stateful_step_count=20, phases=phases)
+    profile = settings(max_examples=examples(20), stateful_step_count=20, phases=phases)
     run_state_machine_as_test(Histories, settings=profile)

@@ -18,6 +18,7 @@ from omnigraph_core.ir.nodes import MutationIR
 from omnigraph_core.query.params import coerce_params
 from omnigraph_core.schema.build import compile_schema
 from omnigraph_core.violations import Rule
+from tests.support.examples import examples
 from tests.support.mutation_oracle import Graph, apply
 
 if TYPE_CHECKING:
@@ -160,7 +161,7 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Graph]:
     return path, _run_both(og, Graph(CATALOG), START)
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(st.lists(queries, min_size=1, max_size=6))
 def test_engine_and_oracle_agree(start: tuple[Path, Graph], texts: list[str]) -> None:
     path, graph = start

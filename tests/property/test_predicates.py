@@ -19,6 +19,7 @@ from omnigraph_core.storage.segments import IndexRequest, SegmentKind
 from omnigraph_core.storage.session import open_store
 from omnigraph_core.storage.staged import stage_append
 from tests.support import condition_strategies as samples
+from tests.support.examples import examples
 from tests.support.oracle import NOW, Given, iter_rows
 from tests.support.oracle_graph import OracleGraph
 from tests.support.parts import present
@@ -58,7 +59,7 @@ def accepted(condition: TypedCondition) -> list[str]:
     ]
 
 
-@settings(max_examples=600)
+@settings(max_examples=examples(600))
 @given(samples.conditions)
 def test_engine_and_oracle_accept_the_same_rows(condition: TypedCondition) -> None:
     truth = matches(condition, ROWS, VALUES)
@@ -67,7 +68,7 @@ def test_engine_and_oracle_accept_the_same_rows(condition: TypedCondition) -> No
     assert ROWS.filter(truth)["id"].to_pylist() == accepted(condition)
 
 
-@settings(max_examples=1200)
+@settings(max_examples=examples(1200))
 @given(samples.leaves | samples.conditions)
 def test_a_filter_lets_every_accepted_row_through(
     tables: tuple[Table, Table], condition: TypedCondition

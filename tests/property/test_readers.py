@@ -26,6 +26,7 @@ from omnigraph_core.write.jsonl_document import iter_documents
 from omnigraph_core.write.jsonl_exact import ExactReader
 from omnigraph_core.write.jsonl_fast import FastReader
 from omnigraph_core.write.sources import open_sources, places_of
+from tests.support.examples import examples
 from tests.support.reading import CATALOG, PART, Outcome, read
 
 if TYPE_CHECKING:
@@ -138,14 +139,14 @@ def shown(outcome: Outcome) -> tuple[str, list[Violation]]:
     return repr(outcome.rows()), list(outcome.listed)
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(st.lists(st.one_of(LINES, LINES, GOOD), max_size=12), st.sampled_from([0, 0, 1, 4]))
 def test_fast_reading_equals_exact_reading(lines: list[bytes], few_lines: int) -> None:
     data = b"\n".join(lines)
     assert shown(fast(data, few_lines)) == shown(exact(data))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(LINES, min_size=1, max_size=4), st.integers(40, 120))
 def test_odd_lines_among_many(odd: list[bytes], count: int) -> None:
     lines = [b'{"type":"Part","data":{"name":"good","stock":1}}'] * count
@@ -176,7 +177,7 @@ DATETIME_TEXTS = st.builds(
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(st.lists(DATETIME_TEXTS | st.none(), max_size=4))
 def test_columns_of_datetimes_equal_single_ones(texts: list[str | None]) -> None:
     try:
@@ -193,7 +194,7 @@ def test_columns_of_datetimes_equal_single_ones(texts: list[str | None]) -> None
 F32 = st.floats(-(2.0**127), 2.0**127, width=32)
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(F32, st.booleans(), st.integers(0, 30))
 def test_single_floats_round_as_columns_do(number: float, is_above: bool, zeros: int) -> None:
     """Near the middle between two 32-bit numbers rounding twice would go wrong."""
@@ -222,7 +223,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
 RECORDS = st.lists(st.fixed_dictionaries({}, optional=VALUES), min_size=1, max_size=50)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(RECORDS)
 def test_rows_read_as_a_table_are_the_same(records: list[dict[str, Any]]) -> None:
     """What JSONL gave, given as Arrow data, gives the same rows."""
@@ -267,7 +268,7 @@ def rows_by_letter(text: str) -> tuple[list[Row], int | None]:
     return rows, field_line if state == "quoted" else None
 
 
-@settings(max_examples=600)
+@settings(max_examples=examples(600))
 @given(ROW_TEXTS, st.sampled_from([1, 2, 7, 100]))
 def test_blocks_of_csv_hold_the_rows_that_reading_by_letter_finds(text: str, size: int) -> None:
     found: list[Row] = []
@@ -290,7 +291,7 @@ JSON_VALUES = st.recursive(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.lists(st.tuples(JSON_VALUES, BLANK, BLANK, st.sampled_from([None, 1]))), st.data())
 def test_documents_are_the_values_of_an_array(parts: list[Any], data: st.DataObject) -> None:
     texts = [

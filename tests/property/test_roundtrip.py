@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omnigraph_core.engine.omnigraph import Omnigraph
+from tests.support.examples import examples
 
 SCHEMA = """
 node Thing {
@@ -148,7 +149,7 @@ def copied(empty: Path, path: Path) -> Omnigraph:
     return Omnigraph.open(str(path))
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(records(), st.booleans())
 def test_export_undoes_load(empty: Path, given: list[dict[str, Any]], is_ascii: bool) -> None:
     text = "\n".join(json.dumps(record, ensure_ascii=is_ascii) for record in given)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from omnigraph_core.storage.words import words_of
 from omnigraph_core.topology.word_index import WordIndex, empty_index, extended
 from tests.support import text_oracle
+from tests.support.examples import examples
 
 ODD = (
     "\u0301\u00a0\u2014\u2019\u200d\u3000\ufeff\u0345\u1e9e\u0130\u03a3\ufb01\u00b2\u00bd\u0661\u216b"
@@ -37,7 +38,7 @@ def expected(text: str | None) -> list[tuple[str, str, bool]]:
 
 
 @given(st.lists(st.none() | TEXTS, max_size=12), st.lists(st.none() | TEXTS, max_size=6))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_texts_in_pieces_have_the_words_of_whole_texts(
     texts: list[str | None], added: list[str | None]
 ) -> None:
@@ -49,6 +50,6 @@ def test_texts_in_pieces_have_the_words_of_whole_texts(
 
 
 @given(TEXTS)
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_a_query_has_the_words_of_a_text(text: str) -> None:
     assert [(word.raw, word.stem, word.is_indexed) for word in words_of(text)] == expected(text)

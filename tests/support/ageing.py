@@ -1,4 +1,4 @@
-"""Time for tests of cleanup: real waits where a store keeps its own clock, a moved one elsewhere.
+"""Time for tests of cleanup: a moved clock, or a short grace where a store keeps its own clock.
 
 Cleanup spares what is younger than twice the publish lease. Nobody writes while a test cleans up,
 so the lease is short just then and as always otherwise.
@@ -16,6 +16,7 @@ import pytest
 from omnigraph_core.clock import Moment
 from omnigraph_core.manifest.snapshot import Snapshot
 from omnigraph_core.settings import PUBLISH_LEASE
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -25,6 +26,15 @@ if TYPE_CHECKING:
     from omnigraph_core.engine.omnigraph import Omnigraph
 
 GRACE: Final = timedelta(milliseconds=100)
+
+
+def grow_old(grace: timedelta = GRACE) -> None:
+    """Return once whatever was done so far is older than the grace period.
+
+    Cleanup compares times of files with the time of day, so this waits for the time of day.
+    """
+    old = time.time() + grace.total_seconds()
+    wait_until(lambda: time.time() > old, "the end of the grace period", interval=0.01)
 
 
 def clean_up(
@@ -39,7 +49,7 @@ def clean_up(
 ) -> CleanupReport:
     """Clean a graph up; unless said otherwise, after all that was done has become old."""
     if is_aged:
-        time.sleep(1.5 * grace.total_seconds())
+        grow_old(grace)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(PUBLISH_LEASE.name, str(grace.total_seconds() / 2))
         return og.cleanup(

@@ -79,6 +79,8 @@ class CountingProxy:
         self._losses: list[_Loss] = []
         self._clients: set[asyncio.StreamWriter] = set()
         self._delay = 0.0
+        self.held = 0
+        """Requests that have come and that the store has not seen yet."""
         self._is_refusing = False
         self._ignores_if_none_match = False
         self._started = threading.Event()
@@ -180,7 +182,11 @@ class CountingProxy:
         """One request and its answer; False when the client is to be left without one."""
         request = await _read_request(reader, writer)
         method, path, _ = request.first_line.split(" ")
-        await asyncio.sleep(self._delay)
+        self.held += 1
+        try:
+            await asyncio.sleep(self._delay)
+        finally:
+            self.held -= 1
         if self._is_refusing:
             return False
         answer = await self._forward(method, request)

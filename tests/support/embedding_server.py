@@ -100,9 +100,9 @@ class EmbeddingServer:
             self._under_way += 1
             self.peak = max(self.peak, self._under_way)
             self._change.notify_all()
-            self._change.wait_for(lambda: self.peak >= self._gate, timeout=10)
+            self._change.wait_for(lambda: self.peak >= self._gate, timeout=120)
         if reply is not None and reply.is_withheld:
-            self._closing.wait(timeout=10)
+            self._closing.wait(timeout=120)
         with self._change:
             self._under_way -= 1
         return reply or Reply(body=right_body(request))

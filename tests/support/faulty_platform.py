@@ -9,7 +9,6 @@ import itertools
 import json
 import os
 import signal
-import socket
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -28,7 +27,8 @@ from omnigraph_assets.local.places import Places
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.history.snapshots import ReadTarget
 from tests.support.faulty_tags import ENVIRONMENT, FAILPOINTS
-from tests.support.live_platform import is_free, until
+from tests.support.live_platform import until
+from tests.support.ports import free_port, is_free
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -67,7 +67,7 @@ class FaultyPlatform:
 
     def __init__(self, directory: Path) -> None:
         self.places = Places(
-            directory, {"CODE_PORT": _free_port(), "SERVER_PORT": 0, "DAGSTER_PORT": 0}
+            directory, {"CODE_PORT": free_port(), "SERVER_PORT": 0, "DAGSTER_PORT": 0}
         )
         self.environment = {
             "DAGSTER_HOME": str(self.places.dagster),
@@ -338,9 +338,3 @@ def people(*names: str) -> list[dict[str, Any]]:
 def _words(number: str) -> list[bytes]:
     """The command of a process."""
     return (Path("/proc") / number / "cmdline").read_bytes().split(b"\0")
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -11,16 +11,17 @@ import ctypes
 import fcntl
 import json
 import os
-import random
+import re
 import signal
-import socket
 import subprocess
 import sys
-import time
 import urllib.request
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
+
+from tests.support.ports import ATTEMPTS, free_port
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -134,8 +135,15 @@ class LivePlatform:
         return {key: max(times[key], default=0) for key in keys}
 
     def _start_twice(self) -> None:
-        self.ports = free_ports()
-        first = self._start("first.txt")
+        for attempt in range(1, ATTEMPTS + 1):
+            self.ports = free_ports()
+            try:
+                self._start("first.txt")
+                break
+            except AssertionError as problem:
+                # Another process has taken a port between the choice and the start.
+                if attempt == ATTEMPTS or not re.search("is taken|in use", str(problem)):
+                    raise
         assert self._process is not None
         os.killpg(self._process.pid, signal.SIGINT)  # as a terminal does
         code = self._process.wait(PATIENCE)
@@ -189,34 +197,18 @@ def environment_of(directory: Path, ports: dict[str, int]) -> dict[str, str]:
 
 
 def free_ports() -> dict[str, int]:
-    """Ports that nobody listens on, below the range the system hands out by itself."""
-    while True:
-        first = random.randrange(20_000, 29_000)
-        ports = {name: first + place for place, name in enumerate(PORTS)}
-        if all(is_free(port) for port in ports.values()):
-            return ports
-
-
-def is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
+    """Ports that nobody listens on."""
+    first = free_port(range(len(PORTS)), least=20_000)
+    return {name: first + place for place, name in enumerate(PORTS)}
 
 
 def until(condition: Callable[[], object], what: str) -> None:
-    """Look until it holds.
+    """Wait as long as a platform may need.
 
     Raises:
         AssertionError: it took too long.
     """
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < end, f"waited {PATIENCE} s for {what}"
-        time.sleep(0.25)
+    wait_until(condition, what, seconds=PATIENCE, interval=0.25)
 
 
 def post(address: str, body: object) -> Any:

@@ -1,4 +1,4 @@
-"""Something that happens at the worst moment of a write: all is staged, nothing is published."""
+"""Something that happens at the worst moment, in between two steps of something else."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ if TYPE_CHECKING:
 
 
 @contextlib.contextmanager
-def meanwhile(act: Callable[[], object]) -> Iterator[None]:
-    """Does something, once, when the next commit is about to be published."""
+def meanwhile(act: Callable[[], object], *, at: str = "publish.before_image") -> Iterator[None]:
+    """Does something, once, when a failpoint is reached: by default when all of the next commit is
+    staged and nothing is published."""
     is_done = False
 
-    def interfere(at: Failpoint) -> None:
+    def interfere(point: Failpoint) -> None:
         nonlocal is_done
-        if at.name == "publish.before_image":
+        if point.name == at:
             patch.undo()
             act()
             is_done = True
@@ -28,4 +29,4 @@ def meanwhile(act: Callable[[], object]) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Failpoint, "hit", interfere)
         yield
-    assert is_done, "nothing was about to be published"
+    assert is_done, f"nobody came to {at}"

@@ -151,7 +151,7 @@ class Worker:
         self._stdin_pipe.write(line + "\n")
         self._stdin_pipe.flush()
 
-    def lines(self, timeout: float = 60) -> Iterator[str]:
+    def lines(self, timeout: float = 120) -> Iterator[str]:
         """Lines of its standard output as they come, until it ends or stays silent too long.
 
         Raises:
@@ -169,7 +169,7 @@ class Worker:
                 return
             yield line
 
-    def next_line(self, timeout: float = 60) -> str:
+    def next_line(self, timeout: float = 120) -> str:
         """The next line, or an AssertionError with its errors when it ended before saying one."""
         for line in self.lines(timeout):
             return line
@@ -179,7 +179,7 @@ class Worker:
         """SIGKILL: no handler runs, nothing is flushed. Harmless on a worker that has ended."""
         self._process.kill()
 
-    def wait(self, timeout: float = 60) -> Outcome:
+    def wait(self, timeout: float = 120) -> Outcome:
         """How it ended. A worker that does not end in time is killed.
 
         Raises:

@@ -12,10 +12,8 @@ import ctypes
 import fcntl
 import json
 import os
-import random
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -28,6 +26,9 @@ from typing import IO, TYPE_CHECKING, Final
 import obstore
 from obstore.store import S3Store
 
+from tests.support.ports import ATTEMPTS, free_port
+from tests.support.waiting import wait_until
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import TracebackType
@@ -38,7 +39,6 @@ ACCESS_KEY: Final = "test-access-key"
 SECRET_KEY: Final = "test-secret-key"
 REGION: Final = "us-east-1"
 START_SECONDS: Final = 120
-START_ATTEMPTS: Final = 3
 GRPC_OFFSET: Final = 10_000
 _ROLES: Final = ("s3", "master", "volume", "filer")
 _PR_SET_PDEATHSIG: Final = 1
@@ -122,7 +122,7 @@ def presigned_put(bucket: str, key: str, endpoint: str) -> str:
 
 def _create_bucket(port: int, name: str) -> None:
     url = presigned_put(name, "", f"http://127.0.0.1:{port}")
-    with urllib.request.urlopen(urllib.request.Request(url, method="PUT"), timeout=30):
+    with urllib.request.urlopen(urllib.request.Request(url, method="PUT"), timeout=120):
         pass
 
 
@@ -143,11 +143,14 @@ def _start_watchdog(directory: Path) -> subprocess.Popen[bytes]:
             stderr=log,
             start_new_session=True,  # an interrupt from the keyboard is for the tests alone
         )
-    while not (directory / "server.json").exists():
+
+    def has_started() -> bool:
         if watchdog.poll() is not None:
             tails = [_tail(directory / name) for name in ("weed.log", "watchdog.log")]
             raise RuntimeError("\n".join(["the S3 server did not start", *tails]))
-        time.sleep(0.02)
+        return (directory / "server.json").exists()
+
+    wait_until(has_started, "the S3 server", seconds=(ATTEMPTS + 1) * START_SECONDS)
     return watchdog
 
 
@@ -182,7 +185,7 @@ def _is_unused(users: IO[str]) -> bool:
 @contextlib.contextmanager
 def _serving(directory: Path, users: IO[str]) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
     """Another process may take a port between the choice and the start: then choose again."""
-    for attempt in range(1, START_ATTEMPTS + 1):
+    for attempt in range(1, ATTEMPTS + 1):
         ports = _free_ports()
         weed = _start_weed(directory, ports)
         try:
@@ -196,20 +199,10 @@ def _serving(directory: Path, users: IO[str]) -> Iterator[tuple[subprocess.Popen
 
 
 def _free_ports() -> dict[str, int]:
-    """Below the range the system hands out by itself; weed takes a second port beside each."""
-    while True:
-        ports = dict(zip(_ROLES, random.sample(range(10_000, 20_000), len(_ROLES)), strict=True))
-        if all(_is_free(port) and _is_free(port + GRPC_OFFSET) for port in ports.values()):
-            return ports
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
+    """Weed takes a second port beside each."""
+    pairs = [place + more for place in range(len(_ROLES)) for more in (0, GRPC_OFFSET)]
+    first = free_port(pairs, most=19_000)
+    return {role: first + place for place, role in enumerate(_ROLES)}
 
 
 def _start_weed(directory: Path, ports: dict[str, int]) -> subprocess.Popen[bytes]:
@@ -260,16 +253,22 @@ def _die_with_parent() -> None:
 
 def _becomes_ready(weed: subprocess.Popen[bytes], port: int, users: IO[str]) -> bool:
     """Ready is more than listening: a bucket is made, an object is written and read."""
-    deadline = time.monotonic() + START_SECONDS
-    while weed.poll() is None and time.monotonic() < deadline:
+
+    def is_decided() -> bool:
         if _is_unused(users):
             raise SystemExit("nobody waits for the server any more")
-        with contextlib.suppress(OSError, obstore.exceptions.BaseError):
-            _create_bucket(port, "readiness")
-            store = s3_store("readiness", f"http://127.0.0.1:{port}")
-            obstore.put(store, "probe", b"ready")
-            return obstore.get(store, "probe").bytes() == b"ready"
-        time.sleep(0.05)
+        return weed.poll() is not None or _answers(port)
+
+    wait_until(is_decided, "weed", seconds=START_SECONDS, interval=0.05)
+    return weed.poll() is None
+
+
+def _answers(port: int) -> bool:
+    with contextlib.suppress(OSError, obstore.exceptions.BaseError):
+        _create_bucket(port, "readiness")
+        store = s3_store("readiness", f"http://127.0.0.1:{port}")
+        obstore.put(store, "probe", b"ready")
+        return obstore.get(store, "probe").bytes() == b"ready"
     return False
 
 

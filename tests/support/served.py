@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,9 +11,10 @@ import pytest
 
 from omnigraph_core.engine.omnigraph import Omnigraph
 from tests.support.server import Client, serving
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from httpx2 import Response
@@ -81,26 +81,17 @@ def document(response: Response, status: int = 200) -> Any:
     return response.json()
 
 
-def ended(client: Client, job: Mapping[str, Any], seconds: float = 120, *, prefix: str = "") -> Any:
+def ended(client: Client, job: Mapping[str, Any], *, prefix: str = "") -> Any:
     """A job once it runs no more; the prefix names its graph."""
-    deadline = time.monotonic() + seconds
-    while True:
+
+    def result() -> Any:
         found = document(client.get(f"{prefix}/jobs/{job['job_id']}"))
-        if found["status"] != "running":
-            return found
-        assert time.monotonic() < deadline, found
-        time.sleep(0.02)
+        return None if found["status"] == "running" else found
+
+    return wait_until(result, f"the end of job {job['job_id']}")
 
 
 def state_of(graph: Omnigraph) -> object:
     """What every write changes."""
     branches = [(name, graph.head_commit_id_for_branch(name)) for name in graph.branch_list()]
     return branches, graph.tag_list(), [run.run_id for run in graph.list_runs()]
-
-
-def until(is_so: Callable[[], object], seconds: float = 120) -> None:
-    """Wait for something to become so."""
-    deadline = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)

@@ -23,6 +23,7 @@ from typing import IO, TYPE_CHECKING, Final
 import pyspark
 
 from omnigraph_core.spark.java import java_home
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -117,11 +118,15 @@ def _start_watchdog(kind: str, directory: Path) -> subprocess.Popen[bytes]:
             stderr=log,
             start_new_session=True,  # an interrupt from the keyboard is for the tests alone
         )
-    while not (directory / "service.json").exists():
+
+    def has_started() -> bool:
         if watchdog.poll() is not None:
             tails = "\n".join(_tail(path) for path in sorted(directory.glob("*.log")))
             raise RuntimeError(f"the Spark service `{kind}` did not start\n{tails}")
-        time.sleep(0.02)
+        return (directory / "service.json").exists()
+
+    # Its parts start one after the other, and the watchdog has a deadline for each.
+    wait_until(has_started, f"the Spark service `{kind}`", seconds=(WORKERS + 2) * START_SECONDS)
     return watchdog
 
 
@@ -170,15 +175,18 @@ class _Parts:
     def wait(self, name: str, words: str) -> str:
         """Wait for words in the log of a part: their group is returned."""
         process, log = self._processes[name], self.directory / f"{name}.log"
-        deadline = time.monotonic() + START_SECONDS
-        while process.poll() is None and time.monotonic() < deadline:
+
+        def said() -> str | None:
             if _is_unused(self._users):
                 raise SystemExit("nobody waits for the service any more")
             found = re.search(words, log.read_text(errors="replace"))
-            if found is not None:
-                return found.group(1)
-            time.sleep(0.05)
-        raise SystemExit(f"{name} did not become ready")
+            if found is None and process.poll() is not None:
+                raise SystemExit(f"{name} did not become ready")
+            return found and found.group(1)
+
+        ready = wait_until(said, f"{name} to be ready", seconds=START_SECONDS, interval=0.05)
+        assert ready is not None
+        return ready
 
     def are_alive(self) -> bool:
         return all(process.poll() is None for process in self._processes.values())

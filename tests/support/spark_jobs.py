@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from omnigraph_core.errors import MergeConflicts, OmnigraphError, QueryCancelled
 from omnigraph_core.interruption import interrupted_by
 from omnigraph_core.spark.runner import SparkRunner
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,9 +71,9 @@ def spark_tasks(runner: Runner, count: int, name: str) -> list[Any]:
 def wait_for_news(task: tuple[str, int]) -> None:
     """All tasks but the first end when somebody has heard of the first."""
     directory, number = task
-    deadline = time.monotonic() + BEATING_SECONDS
-    while number and not list(Path(directory).glob("heard-*")) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    if number:
+        heard = Path(directory)
+        wait_until(lambda: list(heard.glob("heard-*")), "news", seconds=BEATING_SECONDS)
 
 
 def told(runner: Runner, directory: str, count: int) -> list[int]:
@@ -168,14 +169,23 @@ def perish(runner: Runner) -> dict[str, str]:
 
 
 def beat(task: tuple[str, int]) -> None:
-    """Write on and on, far longer than any test waits."""
+    """Write on and on, far longer than any test waits; tell who writes, and that it came to an end
+    by itself."""
     directory, number = task
     path = Path(directory) / f"beat-{number}"
+    (Path(directory) / f"worker-{os.getpid()}").touch()
     deadline = time.monotonic() + BEATING_SECONDS
     while time.monotonic() < deadline:
         with path.open("a") as file:
             file.write(".")
         time.sleep(0.05)
+    (Path(directory) / f"ended-{number}").touch()
+
+
+def workers(directory: str) -> list[int]:
+    """The processes that ran such tasks and are still there."""
+    told = [path.name.removeprefix("worker-") for path in Path(directory).glob("worker-*")]
+    return [int(pid) for pid in told if Path("/proc", pid).exists()]
 
 
 def beats(directory: str) -> int:
@@ -184,20 +194,16 @@ def beats(directory: str) -> int:
 
 def interrupt(runner: Runner, directory: str, how: str) -> dict[str, Any]:
     """A job of eight long tasks that is stopped once its first tasks are under way."""
-    stopped_at: list[float] = []
 
     def is_under_way() -> bool:
         return beats(directory) > 4
 
     def check() -> None:
         if is_under_way():
-            stopped_at.append(time.monotonic())
             raise QueryCancelled
 
     def press() -> None:
-        while not is_under_way():
-            time.sleep(0.05)
-        stopped_at.append(time.monotonic())
+        wait_until(is_under_way, "the first tasks", seconds=BEATING_SECONDS)
         os.kill(os.getpid(), signal.SIGINT)
 
     stopping: contextlib.AbstractContextManager[None] = interrupted_by(check)
@@ -208,7 +214,8 @@ def interrupt(runner: Runner, directory: str, how: str) -> dict[str, Any]:
         with stopping:
             runner.map(beat, [(directory, number) for number in range(8)], name="beats")
     except (KeyboardInterrupt, QueryCancelled) as stop:
-        return {"raised": type(stop).__name__, "seconds": time.monotonic() - stopped_at[0]}
+        ended = [path.name for path in Path(directory).glob("ended-*")]
+        return {"raised": type(stop).__name__, "ended": ended}
     raise AssertionError("nothing was raised")
 
 

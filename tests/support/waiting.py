@@ -12,13 +12,19 @@ T = TypeVar("T")
 
 
 def wait_until(
-    condition: Callable[[], T], what: str, *, seconds: float = 120, interval: float = 0.02
+    condition: Callable[[], T],
+    what: str,
+    *,
+    seconds: float = 120,
+    interval: float = 0.02,
+    tell: Callable[[], object] | None = None,
 ) -> T:
     """Poll a condition until it holds, and return its value.
 
     Args:
         what: what the caller waits for; an overdue wait names it.
         seconds: the deadline. A generous one costs nothing, for nobody waits longer than needed.
+        tell: what an overdue wait tells; by default the last value of the condition.
 
     Raises:
         AssertionError: the condition did not hold in time.
@@ -26,6 +32,7 @@ def wait_until(
     deadline = time.monotonic() + seconds
     while not (found := condition()):
         if time.monotonic() > deadline:
-            raise AssertionError(f"waited {seconds:g} s for {what}; last value: {found!r}")
+            seen = found if tell is None else tell()
+            raise AssertionError(f"waited {seconds:g} s for {what}; found {seen!r}")
         time.sleep(interval)
     return found

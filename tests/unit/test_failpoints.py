@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
 import time
 
 import pytest
@@ -13,23 +10,6 @@ from omnigraph_core import failpoints
 from omnigraph_core.errors import ConfigError, InvariantBroken, StorageError
 
 POINT = failpoints.declare("test.point", "used by this test")
-
-CHILD = """
-from omnigraph_core import failpoints
-point = failpoints.declare("child.point", "in a child process")
-point.hit()
-print("survived")
-"""
-
-
-def run_child(plan: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", CHILD],
-        env={"OMNIGRAPH_FAILPOINTS": plan, "PATH": ""},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 def test_an_unarmed_point_does_nothing() -> None:
@@ -52,29 +32,12 @@ def test_a_counted_plan_runs_out() -> None:
         assert POINT.hit() is None
 
 
-def test_sleep_waits() -> None:
+def test_sleep_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr(time, "sleep", slept.append)
     with failpoints.arm("test.point", "sleep(30)"):
-        start = time.monotonic()
         POINT.hit()
-        assert time.monotonic() - start >= 0.03
-
-
-def test_a_crash_ends_the_process_at_once() -> None:
-    crashed = run_child("child.point=crash; other=error")
-    assert crashed.returncode == -signal.SIGKILL
-    assert crashed.stdout == ""
-
-
-def test_a_child_without_a_plan_survives() -> None:
-    assert run_child("").stdout == "survived\n"
-
-
-def test_a_malformed_variable_is_named() -> None:
-    for plan in ("child.point", "=crash", "child.point=explode"):
-        refused = run_child(plan)
-        assert refused.returncode == 1
-        assert "ConfigError" in refused.stderr
-        assert "OMNIGRAPH_FAILPOINTS" in refused.stderr
+    assert slept == [0.03]
 
 
 def test_mistakes_are_named() -> None:

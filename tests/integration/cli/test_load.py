@@ -8,7 +8,6 @@ import os
 import pty
 import signal
 import subprocess
-import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ import pytest
 
 from tests.integration.cli.conftest import STOCK
 from tests.integration.cli.process import ENVIRONMENT, OMNIGRAPH, omnigraph
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -323,9 +323,13 @@ def test_an_interrupt_after_the_commit_does_not_claim_otherwise(
         "--quiet",
         OMNIGRAPH_FAILPOINTS="publish.after_image=sleep(60000)",
     )
-    while (head := graph.head_commit_id_for_branch()) == before:
+
+    def has_landed() -> bool:
         assert loading.process.poll() is None
-        time.sleep(0.02)
+        return graph.head_commit_id_for_branch() != before
+
+    wait_until(has_landed, "the commit")
+    head = graph.head_commit_id_for_branch()
     code = loading.interrupt()
     assert (code, loading.output) == (130, "")
     assert loading.shown == (

@@ -6,15 +6,18 @@ import json
 import os
 import signal
 import subprocess
-import time
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from omnigraph_core.cli.main import main
 from omnigraph_core.history.snapshots import ReadTarget
 from tests.integration.cli.process import ENVIRONMENT, OMNIGRAPH, omnigraph
+from tests.support.processes import say, spawn
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from omnigraph_core.engine.omnigraph import Omnigraph
@@ -211,21 +214,30 @@ def test_a_query_stops_at_its_limits(
 
 
 def test_ctrl_c_stops_a_query(folder: Path, endless: list[str]) -> None:
-    process = subprocess.Popen(
-        [OMNIGRAPH, *endless],
-        cwd=folder,
-        env=ENVIRONMENT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    # What comes before the query takes a second of work or two.
-    while process.poll() is None and cpu_seconds(process.pid) < 3:
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    output, errors = process.communicate()
-    assert (process.returncode, output) == (130, "")
-    assert errors == "interrupted: the query was stopped\n"
+    with spawn(f"{__name__}:say_when_it_begins", str(folder), endless, env=ENVIRONMENT) as command:
+        assert command.next_line() == "begun"
+        begun = cpu_seconds(command.pid)
+        wait_until(lambda: cpu_seconds(command.pid) > begun + 0.5, "the query to be at work")
+        os.kill(command.pid, signal.SIGINT)
+        outcome = command.wait()
+    assert (outcome.returncode, outcome.stdout) == (130, "begun\n")
+    assert outcome.stderr == "interrupted: the query was stopped\n"
+
+
+def say_when_it_begins(folder: str, arguments: list[str]) -> None:
+    """In a process of its own: the command, which tells when its query begins."""
+    from omnigraph_core.engine.omnigraph import Omnigraph
+
+    query = Omnigraph.query
+
+    def beginning(self: Omnigraph, *given: Any, **options: Any) -> Any:
+        say("begun")
+        return query(self, *given, **options)
+
+    Omnigraph.query = beginning  # type: ignore[method-assign]
+    os.chdir(folder)
+    sys.argv = ["omnigraph", *arguments]
+    main()
 
 
 def cpu_seconds(pid: int) -> float:

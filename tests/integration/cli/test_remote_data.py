@@ -10,6 +10,7 @@ import pytest
 from omnigraph_core.engine.omnigraph import Omnigraph
 from tests.integration.cli.conftest import SCHEMA, STOCK
 from tests.integration.cli.process import omnigraph
+from tests.support.ports import dead_port
 from tests.support.server import serving, tokens
 
 if TYPE_CHECKING:
@@ -171,7 +172,8 @@ def test_through_a_process_of_its_own(folder: Path) -> None:
 
 
 def test_a_server_that_is_not_there(folder: Path, call: Call) -> None:
-    code, output, errors = call("export", "http://127.0.0.1:9")
+    with dead_port() as port:
+        code, output, errors = call("export", f"http://127.0.0.1:{port}")
     assert (code, output) == (1, "")
     assert errors.startswith("error: ")
-    assert "127.0.0.1:9" in errors
+    assert f"127.0.0.1:{port}" in errors

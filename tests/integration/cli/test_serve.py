@@ -36,7 +36,7 @@ def test_the_process_becomes_the_server(folder: Path, full: Omnigraph) -> None:
             assert client.get("/branches").json()["branches"] == ["main"]
         process.send_signal(signal.SIGTERM)
         process.stderr.read()
-        assert process.wait(60) == 0
+        assert process.wait(120) == 0
 
 
 def test_wrong_options_are_told_by_the_server(folder: Path) -> None:

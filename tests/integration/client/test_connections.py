@@ -30,6 +30,7 @@ from tests.integration.client.conftest import RECORDS, SCHEMA, Pair, lines
 from tests.integration.client.scripted import Reply, document, scripted
 from tests.support.counting_proxy import CountingProxy
 from tests.support.server import serving, tokens
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -242,18 +243,26 @@ def test_a_server_that_does_not_answer() -> None:
     never = threading.Event()
     try:
         with scripted(Reply(held=never)) as script:
-            with RemoteGraph(script.url, timeout=0.2) as graph:
-                with pytest.raises(StorageError, match="no answer in time"):
-                    graph.branch_list()
-                assert len(script.asked) == 1
-            done = Cancellation()
-            timer = threading.Timer(0.2, done.cancel)
-            timer.start()
+            with (
+                RemoteGraph(script.url, timeout=0.2) as graph,
+                pytest.raises(StorageError, match="no answer in time"),
+            ):
+                graph.branch_list()
+            assert script.gone.wait(120), "the server is told by the end of the connection"
+            assert len(script.asked) == 1
             script.gone.clear()
-            with RemoteGraph(script.url) as graph, pytest.raises(QueryCancelled):
-                graph.query("main", PARTS, cancellation=done)
-            timer.join()
-            assert script.gone.wait(10), "the server is told by the end of the connection"
+            done = Cancellation()
+
+            def cancel() -> None:
+                wait_until(lambda: len(script.asked) == 2, "the question to reach the server")
+                done.cancel()
+
+            with ThreadPoolExecutor(1) as pool, RemoteGraph(script.url) as graph:
+                cancelling = pool.submit(cancel)
+                with pytest.raises(QueryCancelled):
+                    graph.query("main", PARTS, cancellation=done)
+                cancelling.result()
+            assert script.gone.wait(120), "and so it is told that nobody waits any more"
     finally:
         never.set()
 

@@ -97,7 +97,7 @@ def test_every_kind_of_value_and_parameter(pair: Pair) -> None:
     params = {"least": 1, "after": dt.date(2026, 1, 1)}
 
     def rows(graph: Any) -> Any:
-        return graph.query("main", PARTS, "parts", params, timeout=30, memory=2**28).to_pylist()
+        return graph.query("main", PARTS, "parts", params, timeout=120, memory=2**28).to_pylist()
 
     (row,) = both(pair, rows)
     assert (row["p.sku"], row["p.made"], row["p.tags"]) == ("p1", "2026-01-31", ["m3", "steel"])
@@ -132,7 +132,7 @@ def test_plans(pair: Pair) -> None:
     plan = both(pair, lambda graph: graph.explain("main", PARTS, "parts"))
     assert plan.text.startswith("query parts")
     local, remote = (
-        graph.profile("main", PARTS, "held", timeout=30) for graph in (pair.local, pair.remote)
+        graph.profile("main", PARTS, "held", timeout=120) for graph in (pair.local, pair.remote)
     )
     assert [step.kind for step in remote.steps] == [step.kind for step in local.steps]
     assert remote.total is not None

@@ -7,7 +7,6 @@ cleans up and deletes branches.
 from __future__ import annotations
 
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -116,7 +115,7 @@ def test_a_held_snapshot_outlives_every_cleanup(og: Omnigraph, rival: Rival, at:
 
     def grow_old() -> None:
         upheaval(rival)
-        time.sleep(0.15)
+        grow_old(timedelta(seconds=0.1))
         rival.do("cleanup", 0.1)
 
     with og.hold(snapshot, purpose="test", lasting=timedelta(hours=1)):
@@ -172,7 +171,7 @@ def test_threads_share_one_handle_and_one_cache(og: Omnigraph) -> None:
 
 
 def test_threads_that_begin_cold_build_things_once_and_right(og: Omnigraph) -> None:
-    start = threading.Barrier(6)
+    start = threading.Barrier(6, timeout=120)
 
     def read(_: int) -> list[dict[str, Any]]:
         start.wait()

@@ -149,7 +149,7 @@ def test_threads_that_share_a_handle(tmp_path: Path) -> None:
     """They insert parts, and edges to them, with keys of their own: all of that lands."""
     og = new_graph(str(tmp_path / "graph"))
     og.load(jsonl(*(bin(label) for label in BINS)))
-    start = threading.Barrier(THREADS)
+    start = threading.Barrier(THREADS, timeout=120)
 
     def insert(thread: int) -> None:
         start.wait()

@@ -214,7 +214,7 @@ def test_threads_that_miss_together_share_the_work(served: dict[int, Served]) ->
 
 def _crowded(graph: Served, readers: int) -> Counter[str]:
     graph.change("insert")
-    start = threading.Barrier(readers)
+    start = threading.Barrier(readers, timeout=120)
 
     def read() -> list[Any]:
         start.wait()

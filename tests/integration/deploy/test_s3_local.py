@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
-import random
+import re
 import signal
 import socket
 import subprocess
 import sys
 import threading
-import time
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import httpx2
 import pytest
+
+from tests.support.ports import ATTEMPTS, free_port, is_free
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,23 +31,10 @@ START_SECONDS = 300
 """Long enough for a machine that is busy with other tests."""
 
 
-def is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
-
-
 def free_ports() -> tuple[int, int]:
-    """For the store and for the server, below the range the system hands out by itself."""
-    while True:
-        store = random.randrange(10_000, 19_000)
-        wanted = [*(store + port for port in STORE_PORTS), store + 5]
-        if all(map(is_free, wanted)):
-            return store, store + 5
+    """For the store and for the server."""
+    store = free_port([*STORE_PORTS, 5], most=19_000)
+    return store, store + 5
 
 
 def command(directory: Path, store: int, server: int) -> dict[str, object]:
@@ -64,11 +55,34 @@ def short_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("s")
 
 
+@dataclass(frozen=True, slots=True)
+class Running:
+    """The script once it serves, and what it said on the way."""
+
+    process: subprocess.Popen[str]
+    store: int
+    server: int
+    said: str
+
+
 @pytest.fixture
-def running(short_path: Path) -> Iterator[tuple[subprocess.Popen[str], int, int]]:
+def running(short_path: Path) -> Iterator[Running]:
+    """Another process may take a port between the choice and the start: then choose again."""
+    for _ in range(ATTEMPTS):
+        with _started(short_path) as found:
+            if "Ctrl-C stops everything" in found.said:
+                yield found
+                return
+            if not re.search("is taken|in use", found.said):
+                break
+    pytest.fail(found.said)
+
+
+@contextmanager
+def _started(directory: Path) -> Iterator[Running]:
     store, server = free_ports()
     process: subprocess.Popen[str] = subprocess.Popen(
-        **command(short_path, store, server),  # type: ignore[call-overload]
+        **command(directory, store, server),  # type: ignore[call-overload]
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         start_new_session=True,
@@ -76,25 +90,23 @@ def running(short_path: Path) -> Iterator[tuple[subprocess.Popen[str], int, int]
     overdue = threading.Timer(START_SECONDS, process.terminate)
     overdue.start()
     try:
-        yield process, store, server
+        said = ""
+        assert process.stdout is not None
+        for line in process.stdout:
+            said += line
+            if "Ctrl-C stops everything" in line:
+                break
+        yield Running(process, store, server, said)
     finally:
         overdue.cancel()
         process.terminate()
         process.communicate()
 
 
-def test_from_nothing_to_answers_and_back(
-    running: tuple[subprocess.Popen[str], int, int],
-) -> None:
-    process, store, server = running
-    assert process.stdout is not None
-    said = ""
-    for line in process.stdout:
-        said += line
-        if "Ctrl-C stops everything" in line:
-            break
-    assert "ready\n" in said, said
-    assert "44 nodes across 12 node types" in said
+def test_from_nothing_to_answers_and_back(running: Running) -> None:
+    process, store, server = running.process, running.store, running.server
+    assert "ready\n" in running.said, running.said
+    assert "44 nodes across 12 node types" in running.said
     answer = httpx2.post(
         f"http://127.0.0.1:{server}/queries/suspects",
         json={"params": {"number": "IN-2030-1"}},
@@ -107,11 +119,12 @@ def test_from_nothing_to_answers_and_back(
 
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     assert process.wait(120) == 130
-    deadline = time.monotonic() + 30
     ports = [*(store + port for port in STORE_PORTS), server]
-    while not all(map(is_free, ports)):
-        assert time.monotonic() < deadline, [port for port in ports if not is_free(port)]
-        time.sleep(0.05)
+
+    def taken() -> list[int]:
+        return [port for port in ports if not is_free(port)]
+
+    wait_until(lambda: not taken(), "all ports to be free again", tell=taken)
 
 
 def test_a_taken_port_is_told_before_anything_starts(short_path: Path) -> None:

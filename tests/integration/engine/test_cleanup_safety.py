@@ -26,7 +26,7 @@ from omnigraph_core.manifest.image import TableOperation
 from omnigraph_core.manifest.requirements import requirements_of
 from omnigraph_core.settings import PUBLISH_LEASE
 from omnigraph_core.storage.staged import stage_append, stage_overwrite
-from tests.support.ageing import GRACE, Clock, clean_up
+from tests.support.ageing import GRACE, Clock, clean_up, grow_old
 from tests.support.graphs import (
     HOLDS,
     PART,
@@ -38,6 +38,7 @@ from tests.support.graphs import (
     parts,
     publish,
 )
+from tests.support.meanwhile import meanwhile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -153,7 +154,7 @@ def test_a_writer_slower_than_its_lease_must_prepare_again(
     snapshot = og.snapshot()
     staged = stage_append(og.table(snapshot, PART), parts(["slow"]))
     assert staged is not None
-    time.sleep(1.5 * GRACE.total_seconds())
+    grow_old()
     og.cleanup(keep=1, grace=GRACE)
     assert data_files(og, tmp_path) == 1, "its files are gone"
     with pytest.raises(PreconditionFailed, match="lease"):
@@ -169,22 +170,19 @@ def test_a_branch_is_never_made_of_what_is_gone(
     """Its creator stops between copying the catalog and naming it; meanwhile the source goes."""
     replace_parts(og, ["a"])
     cleaner = Omnigraph.open(og.uri)
-    with ThreadPoolExecutor(1) as pool, arm("branch.after_catalog", "sleep(900)*1"):
+
+    def overtake() -> None:
+        replace_parts(cleaner, ["b"])
+        clean_up(cleaner, keep=1)
         monkeypatch.setenv(PUBLISH_LEASE.name, str(GRACE.total_seconds() / 2))
-        creating = pool.submit(og.branch_create, "review")
-        time.sleep(0.05)
-        with monkeypatch.context() as patch:
-            patch.delenv(PUBLISH_LEASE.name)
-            replace_parts(cleaner, ["b"])
-        time.sleep(1.5 * GRACE.total_seconds())
-        cleaner.cleanup(keep=1, grace=GRACE)
-        problem = creating.exception()
+
+    with (
+        meanwhile(overtake, at="branch.after_catalog"),
+        pytest.raises(PreconditionFailed),
+    ):
+        og.branch_create("review")
     monkeypatch.delenv(PUBLISH_LEASE.name)
-    assert isinstance(problem, OmnigraphError | None)
-    for branch in og.branch_list():
-        assert content(og, og.snapshot(branch))
-    if problem is not None:
-        assert og.branch_list() == ("main",)
+    assert og.branch_list() == ("main",)
     clean_up(og, keep=1)
     assert ids(og, og.snapshot()) == ["b"]
 
@@ -195,13 +193,14 @@ def test_a_tag_is_kept_or_refused_while_cleanup_runs(og: Omnigraph, point: str) 
     replace_parts(og, ["b"])
     other = Omnigraph.open(og.uri)
     old = ReadTarget(snapshot_id=made.graph_commit_id)
-    with ThreadPoolExecutor(1) as pool, arm(point, "sleep(500)"):
-        cleaning = pool.submit(clean_up, og, keep=1)
-        time.sleep(2.5 * GRACE.total_seconds())
+
+    def tag() -> None:
         with contextlib.suppress(PreconditionFailed, SnapshotNotFound):
             other.tag_create("old", old)
         other.tag_create("head")
-        cleaning.result()
+
+    with meanwhile(tag, at=point):
+        clean_up(og, keep=1)
     for tag in og.tag_list():
         assert content(og, og.snapshot_of(ReadTarget(tag=tag.tag)))
     assert "head" in [tag.tag for tag in og.tag_list()]
@@ -236,7 +235,7 @@ def test_an_interrupted_cleanup_leaves_whole_versions(
 def test_two_cleanups_at_once(og: Omnigraph, tmp_path: Path) -> None:
     for name in "abcdef":
         replace_parts(og, [name])
-    time.sleep(1.5 * GRACE.total_seconds())
+    grow_old()
     others = [Omnigraph.open(og.uri) for _ in range(3)]
     with ThreadPoolExecutor(3) as pool, pytest.MonkeyPatch.context() as patch:
         patch.setenv(PUBLISH_LEASE.name, str(GRACE.total_seconds() / 2))

@@ -138,7 +138,7 @@ def test_another_thread_cancels(og: Omnigraph, name: str) -> None:
     patience = Patience(10**9)
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(og.query, "main", query(name), memory=2**40, cancellation=patience)
-        assert patience.has_begun.wait(60)
+        assert patience.has_begun.wait(120)
         patience.cancel()
         error = running.exception()
     assert isinstance(error, QueryCancelled)
@@ -162,7 +162,7 @@ def test_one_cancellation_stops_several(og: Omnigraph) -> None:
             pool.submit(og.query, "main", query(name), cancellation=patience, memory=2**40)
             for name in ("conditions", "nothing found", "words")
         ]
-        assert patience.has_begun.wait(60)
+        assert patience.has_begun.wait(120)
         patience.cancel()
         assert [type(each.exception()) for each in running] == [QueryCancelled] * 3
 

@@ -40,6 +40,7 @@ from omnigraph_core.schema.catalog import NodeType, PropertyDef
 from omnigraph_core.types import DATETIME, I64, STRING, PropType, Scalar
 from tests.support import condition_strategies as samples
 from tests.support.dense_runs import NOTHING, PLENTY, Runs, stored
+from tests.support.examples import examples
 from tests.support.oracle import NOW, Given, iter_rows
 from tests.support.oracle_graph import OracleGraph
 from tests.support.people import people_catalog
@@ -84,7 +85,7 @@ def accepted(condition: TypedCondition, rows: Frame) -> list[bool]:
     return found
 
 
-@settings(max_examples=250)
+@settings(max_examples=examples(250))
 @given(samples.leaves | samples.conditions, numbers)
 def test_truth_of_rows_in_any_order_with_nulls(
     runs: Runs, condition: TypedCondition, chosen: list[int]
@@ -97,7 +98,7 @@ def test_truth_of_rows_in_any_order_with_nulls(
     assert found.tolist() == accepted(condition, rows)
 
 
-@settings(max_examples=250)
+@settings(max_examples=examples(250))
 @given(samples.leaves | samples.conditions, numbers, st.randoms(use_true_random=False))
 def test_truth_of_two_variables(
     runs: Runs, condition: TypedCondition, chosen: list[int], random: object

@@ -22,6 +22,7 @@ from omnigraph_core.query.typed import Constant, Nearest, PropertyValue
 from omnigraph_core.schema.catalog import NodeType, PropertyDef
 from omnigraph_core.types import PropType, Scalar
 from tests.support.dense_runs import NOTHING, PLENTY, Runs
+from tests.support.examples import examples
 from tests.support.parts import new_table
 from tests.support.vector_tables import (
     anywhere,
@@ -123,7 +124,7 @@ numbers = st.sampled_from([-2.0, -1.0, 0.0, 0.5, 1.0, 2.0])
 queries = st.lists(numbers, min_size=SMALL_WIDTH, max_size=SMALL_WIDTH).filter(any)
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     queries,
     st.integers(1, 400),

@@ -20,6 +20,7 @@ from omnigraph_core.query.typed import Bm25, Constant, Nearest, ParamValue, Prop
 from omnigraph_core.schema.catalog import NodeType, PropertyDef
 from omnigraph_core.types import I64, STRING, PropType, Scalar
 from tests.support.dense_runs import NOTHING, PLENTY, Runs, stored
+from tests.support.examples import examples
 
 if TYPE_CHECKING:
     from omnigraph_core.exec.context import Run
@@ -171,7 +172,7 @@ arms = st.one_of(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     st.tuples(arms, arms),
     st.lists(st.integers(-1, 39), max_size=60),

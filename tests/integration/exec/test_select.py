@@ -30,6 +30,7 @@ from omnigraph_core.types import F64, I64, STRING, U64, PropType, Scalar
 from omnigraph_core.write.identity import key_ids
 from tests.support import condition_strategies as samples
 from tests.support.dense_runs import NOTHING, PLENTY, Runs, stored
+from tests.support.examples import examples
 from tests.support.oracle import NOW
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def found(
     return chosen
 
 
-@settings(max_examples=250)
+@settings(max_examples=examples(250))
 @given(st.lists(samples.leaves | samples.conditions, max_size=3))
 def test_rows_are_those_that_satisfy_the_conditions(
     runs: Runs, conditions: list[TypedCondition]
@@ -80,7 +81,7 @@ def test_rows_are_those_that_satisfy_the_conditions(
     assert found(runs, conditions) == expected(conditions)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     st.lists(st.sampled_from(["00", "07", "44", "45", "", "x'y"]), max_size=4).map(tuple),
     st.lists(samples.leaves, max_size=2),

@@ -48,7 +48,7 @@ def test_the_second_start_goes_on_with_the_data(live_platform: LivePlatform) -> 
 
 
 def test_dagster_shows_what_happened(live_platform: LivePlatform) -> None:
-    with urllib.request.urlopen(live_platform.dagster_url, timeout=60) as page:
+    with urllib.request.urlopen(live_platform.dagster_url, timeout=120) as page:
         assert page.status == 200
         assert b'id="__next"' in page.read()
     told = live_platform.graphql("""{

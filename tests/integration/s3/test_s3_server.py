@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,10 +20,9 @@ from obstore.exceptions import (
 
 from tests.support.processes import spawn
 from tests.support.s3 import GRPC_OFFSET, S3Server, s3_store
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from obstore import UpdateVersion
     from obstore.store import S3Store
 
@@ -39,14 +37,6 @@ def direct(s3_server: S3Server) -> S3Store:
 @pytest.fixture
 def proxied(s3_server: S3Server, proxy: CountingProxy) -> S3Store:
     return s3_store(s3_server.new_bucket(), proxy.endpoint)
-
-
-def eventually(claim: Callable[[], bool]) -> bool:
-    """The deadline only bounds a failure."""
-    deadline = time.monotonic() + 60
-    while not claim() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return claim()
 
 
 def is_open(port: int) -> bool:
@@ -111,8 +101,8 @@ def test_the_server_lives_as_long_as_its_users(tmp_path: Path) -> None:
             store = s3_store(server.bucket, server.endpoint)
             obstore.put(store, "still", b"here")
             assert obstore.get(store, "still").bytes() == b"here"
-    assert eventually(lambda: not is_open(port))
-    assert eventually(lambda: not (directory / "data").exists())
+    wait_until(lambda: not is_open(port), "the server to end")
+    wait_until(lambda: not (directory / "data").exists(), "its data to be removed")
     assert not (directory / "server.json").exists()
     assert not Path("/tmp", f"seaweedfs-s3-grpc-{port + GRPC_OFFSET}.sock").exists()
 
@@ -121,8 +111,8 @@ def test_a_start_nobody_waits_for_is_given_up(tmp_path: Path) -> None:
     """The process that starts the server is killed before the server answers."""
     directory = tmp_path / "s3"
     with spawn("tests.integration.s3.server_user:hold", str(directory)):
-        assert eventually(lambda: (directory / "data").exists())
-    assert eventually(lambda: not (directory / "data").exists())
+        wait_until((directory / "data").exists, "the server to begin")
+    wait_until(lambda: not (directory / "data").exists(), "the server to be given up")
     assert not (directory / "server.json").exists()
 
 
@@ -211,7 +201,7 @@ def test_a_slow_store(proxied: S3Store, proxy: CountingProxy) -> None:
     proxy.delay(3600)
     with ThreadPoolExecutor(1) as pool:
         held = pool.submit(obstore.put, proxied, "claim", b"new")
-        time.sleep(0.2)  # time enough to arrive, were it not held
+        wait_until(lambda: proxy.held, "the request to come to the proxy")
         proxy.refuse_all()
         assert isinstance(held.exception(), GenericError)
     proxy.restore()

@@ -132,7 +132,7 @@ def test_a_refused_caller_learns_nothing_and_sends_nothing(guarded: Client) -> N
 
 
 def test_the_body_of_a_refused_caller_is_not_waited_for(guarded: Client) -> None:
-    connection = http.client.HTTPConnection(guarded.url.removeprefix("http://"), timeout=30)
+    connection = http.client.HTTPConnection(guarded.url.removeprefix("http://"), timeout=120)
     connection.putrequest("POST", "/read")
     connection.putheader("Content-Type", "application/json")
     connection.putheader("Content-Length", "1000")

@@ -6,12 +6,12 @@ Every refusal has the status that fits, the JSON body of all refusals and an id.
 from __future__ import annotations
 
 import json
-import time
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 import pytest
 
+from omnigraph_core.server.protocol import Protocol
 from tests.support.raw_http import (
     answers,
     check_refusal,
@@ -20,7 +20,8 @@ from tests.support.raw_http import (
     read_all,
     request,
 )
-from tests.support.served import new_stock, state_of, stock_server, until
+from tests.support.served import new_stock, state_of, stock_server
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,7 +58,7 @@ def _nothing_is_written(root: Path, stock: Omnigraph, server: Client) -> Iterato
     yield
     assert state_of(stock) == before
     uploads = root / "spool" / "uploads"
-    until(lambda: not uploads.exists() or not any(uploads.iterdir()))
+    wait_until(lambda: not uploads.exists() or not any(uploads.iterdir()), "an empty spool")
 
 
 # Everything that can be named, with what cannot be
@@ -269,11 +270,21 @@ def test_what_follows_a_request_does_not_spoil_its_answer(server: Client) -> Non
 
 @pytest.mark.parametrize("end", [b"", b"\r\n\r\n"])
 @pytest.mark.parametrize("piece", [b"a", b"a\r\nX-More: "])
-def test_heads_that_are_too_long(server: Client, piece: bytes, end: bytes) -> None:
+def test_heads_that_are_too_long(
+    server: Client, piece: bytes, end: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server has read the first part, which is short enough, before the rest comes."""
+    heard, hear = bytearray(), Protocol.data_received
+
+    def hearing(self: Protocol, data: bytes) -> None:
+        heard.extend(data)
+        hear(self, data)
+
+    monkeypatch.setattr(Protocol, "data_received", hearing)
+    first = b"GET /branches HTTP/1.1\r\nHost: x\r\nX-Long: " + piece * (60_000 // len(piece))
     with connected(server.url) as connection:
-        connection.sendall(b"GET /branches HTTP/1.1\r\nHost: x\r\nX-Long: ")
-        connection.sendall(piece * (60_000 // len(piece)))
-        time.sleep(0.1)  # so that all of it has been read when the rest comes
+        connection.sendall(first)
+        wait_until(lambda: heard == first, "the server to read the first part")
         connection.sendall(piece * (10_000 // len(piece)) + end)
         (answer,) = answers(read_all(connection))
     assert check_refusal(answer, 431)["reason"] == "http.head_too_large"

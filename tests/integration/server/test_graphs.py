@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from omnigraph_core.server import graphs
-from tests.support.served import document, ended, lines, new_stock, part, stock_server, until
+from tests.support.served import document, ended, lines, new_stock, part, stock_server
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,14 +48,15 @@ def test_a_store_that_does_not_answer_holds_up_nobody_else(
 
     def opening(place: graphs.GraphPlace) -> Any:
         attempts.append(place)
-        assert answers.wait(60)
+        assert answers.wait(120)
         return opened(place)
 
     monkeypatch.setattr(graphs, "_opened", opening)
-    monkeypatch.setattr(graphs, "OPEN_SECONDS", 60.0)
+    monkeypatch.setattr(graphs, "OPEN_SECONDS", 120.0)
     with ThreadPoolExecutor(12) as pool:
         waiting = [pool.submit(client.get, "/graphs/slow/branches") for _ in range(12)]
-        until(lambda: in_flight(client) > len(waiting))  # that of the figures is one itself
+        # The request for the figures is one itself.
+        wait_until(lambda: in_flight(client) > len(waiting), "all requests to be under way")
         assert document(client.post("/query", READ))["row_count"] == 4
         monkeypatch.setattr(graphs, "OPEN_SECONDS", 0.05)
         late = client.get("/graphs/slow/branches")

@@ -6,7 +6,7 @@ import json
 import shutil
 import signal
 import threading
-import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,6 +23,7 @@ from tests.support.served import (
     stock_server,
 )
 from tests.support.server import server_process
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -149,15 +150,17 @@ class Gate:
     def __init__(self) -> None:
         self.reached = threading.Event()
         self.open = threading.Event()
+        self.is_to_stop = threading.Event()
 
 
 @pytest.fixture
 def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
     """Jobs stop at their first report until the test lets them go on."""
+    from omnigraph_core.server.job_records import JobStore
     from omnigraph_core.server.job_work import RunningJob
 
     gate = Gate()
-    hear = RunningJob.hear
+    hear, ask_to_stop = RunningJob.hear, JobStore.ask_to_stop
 
     def held(job: RunningJob, progress: Any) -> None:
         gate.reached.set()
@@ -165,7 +168,13 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
         job._reported = 0.0
         hear(job, progress)
 
+    def asking(store: JobStore, job_id: str) -> None:
+        ask_to_stop(store, job_id)
+        gate.is_to_stop.set()
+
     monkeypatch.setattr(RunningJob, "hear", held)
+    monkeypatch.setattr(JobStore, "ask_to_stop", asking)
+    monkeypatch.setattr("omnigraph_core.server.jobs._PATIENCE", 120.0)
     yield gate
     gate.open.set()
 
@@ -179,7 +188,7 @@ def test_a_load_is_cancelled_as_a_whole(client: Client, stock: Omnigraph, gate: 
         target=lambda: answers.append(client.post(f"/jobs/{job['job_id']}/cancel"))
     )
     cancelling.start()
-    time.sleep(0.1)
+    assert gate.is_to_stop.wait(120)
     gate.open.set()
     cancelling.join()
     assert document(answers[0])["status"] == "cancelled"
@@ -205,8 +214,11 @@ def test_workers_see_and_cancel_jobs_of_each_other(
         gate.reached.clear()
         second = begin_load(client, lines([part("other2")]))
         assert gate.reached.wait(120)
-        threading.Timer(0.1, gate.open.set).start()
-        assert document(other.post(f"/jobs/{second['job_id']}/cancel"))["status"] == "cancelled"
+        with ThreadPoolExecutor(1) as pool:
+            cancelling = pool.submit(other.post, f"/jobs/{second['job_id']}/cancel")
+            assert gate.is_to_stop.wait(120)
+            gate.open.set()
+            assert document(cancelling.result())["status"] == "cancelled"
 
 
 def test_an_end_is_not_told_before_all_workers_would_tell_it(
@@ -383,7 +395,10 @@ def test_a_job_of_a_killed_server_has_failed(root: Path, stock: Omnigraph) -> No
     with server_process(str(root / "stock"), env=slow) as running:
         with running.client() as client:
             job = begin_load(client, lines([part("kill1")]))
-            _wait(lambda: document(client.get(f"/jobs/{job['job_id']}"))["progress"].get("read"))
+            wait_until(
+                lambda: document(client.get(f"/jobs/{job['job_id']}"))["progress"].get("read"),
+                "the first rows",
+            )
         assert running.stop(signal.SIGKILL) != 0
     with stock_server(root) as later:
         told = document(later.get(f"/jobs/{job['job_id']}"))
@@ -391,13 +406,6 @@ def test_a_job_of_a_killed_server_has_failed(root: Path, stock: Omnigraph) -> No
         assert "has ended" in told["error"]["error"]
         assert told["error"]["retryable"] is True
     assert stock.get_run(job["run_id"]).status == "failed"
-
-
-def _wait(is_so: Any) -> None:
-    deadline = time.monotonic() + 120
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def test_the_spool_is_private_and_whole(root: Path, client: Client) -> None:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from tests.support.raw_http import answers, connected, read_all
-from tests.support.served import document, ended, new_stock, part, until
+from tests.support.served import document, ended, new_stock, part
 from tests.support.server import server_process
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,7 +79,7 @@ def test_files_are_on_disk_before_they_are_whole(
     before = running.peak_megabytes(is_new=True)
     with connected(running.url) as connection:
         connection.sendall(head.encode() + start + data)
-        until(lambda: on_disk(root) > LARGE)
+        wait_until(lambda: on_disk(root) > LARGE, "all of the upload on disk")
         assert running.peak_megabytes() - before < 16
         connection.sendall(end)
         (answer,) = answers(read_all(connection))
@@ -91,7 +92,8 @@ def test_files_are_on_disk_before_they_are_whole(
     assert done["progress"]["read"] == COUNT
     assert stock.get_run(job["run_id"]).status == "published"
     assert count(stock, "file") == COUNT
-    until(lambda: not any((root / "spool" / "uploads").iterdir()))
+    uploads = root / "spool" / "uploads"
+    wait_until(lambda: not any(uploads.iterdir()), "the upload to be removed")
 
 
 def on_disk(root: Path) -> int:

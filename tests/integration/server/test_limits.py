@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import json
 import socket
-import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from tests.support.server import serving
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +40,7 @@ def crowd(people: Omnigraph) -> Omnigraph:
 
 
 def connected(client: Client) -> http.client.HTTPConnection:
-    return http.client.HTTPConnection(client.url.removeprefix("http://"), timeout=60)
+    return http.client.HTTPConnection(client.url.removeprefix("http://"), timeout=120)
 
 
 def padded(length: int) -> bytes:
@@ -108,12 +108,12 @@ def test_an_actor_has_so_many_requests_at_a_time(people: Omnigraph, tmp_path: Pa
 
 def until(client: Client, status: int) -> Any:
     """The first answer with a status; others come first while connections are begun or closed."""
-    for _ in range(1_000):
-        answer = client.get("/branches")
-        if answer.status_code == status:
-            return answer
-        time.sleep(0.01)
-    raise AssertionError(f"there was no answer with status {status}")
+
+    def answer() -> Any:
+        found = client.get("/branches")
+        return found if found.status_code == status else None
+
+    return wait_until(answer, f"an answer with status {status}")
 
 
 def test_sixteen_at_a_time_are_answered(open_server: Client) -> None:

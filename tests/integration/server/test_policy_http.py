@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-import time
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from tests.support.served import new_stock, state_of, stock_server, until
+from tests.support.served import new_stock, state_of, stock_server
 from tests.support.server import tokens
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -302,12 +302,14 @@ def test_the_file_is_in_force_as_it_is_now(
     denied(add(bob, "r1", "main"))
     try:
         file.write_text(widened)
-        until(lambda: add(bob, "r1", "main").status_code == 200)
+        wait_until(lambda: add(bob, "r1", "main").status_code == 200, "the wider policy")
         with caplog.at_level(logging.ERROR, "omnigraph.policy"):
             file.write_text(widened.replace("[change]", "[fly]"))
-            until(lambda: bob.get("/branches") and "stays in force" in caplog.text)
+            wait_until(
+                lambda: bob.get("/branches") and "stays in force" in caplog.text,
+                "the server to refuse the file",
+            )
         assert add(bob, "r2", "main").status_code == 200
     finally:
-        time.sleep(0.01)
         file.write_text(POLICY)
-    until(lambda: add(bob, "r3", "main").status_code == 403)
+    wait_until(lambda: add(bob, "r3", "main").status_code == 403, "the first policy")

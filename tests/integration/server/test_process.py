@@ -6,7 +6,6 @@ import json
 import re
 import signal
 import socket
-import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from omnigraph_core.server.main import _listening, cli
 from omnigraph_core.server.options import ServerOptions, parse_bind
 from omnigraph_core.server.serving import prepare
 from tests.support.server import run_server, server_process, tokens
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -105,7 +105,7 @@ def test_a_process_logs_every_request_and_finishes_what_is_under_way(people: Omn
         with server.client("wrong-token") as client:
             assert client.get("/branches").status_code == 401
         assert finished_while_it_stops(server, "token-of-ann").startswith(b"HTTP/1.1 200")
-        assert server.process.wait(60) == 0
+        assert server.process.wait(120) == 0
     records = [json.loads(line) for line in server.log]
     requests = [item for item in records if item["logger"] == "omnigraph.access"]
     told = [
@@ -133,17 +133,18 @@ def finished_while_it_stops(server: ServerProcess, token: str) -> bytes:
     body = json.dumps({"query_source": NAMES}).encode()
     head = (
         f"POST /read HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
-        f"Authorization: Bearer {token}\r\nContent-Length: {len(body)}\r\n\r\n"
+        f"Authorization: Bearer {token}\r\nContent-Length: {len(body)}\r\n"
+        "Expect: 100-continue\r\n\r\n"
     )
     host, _, port = server.url.removeprefix("http://").partition(":")
-    with socket.create_connection((host, int(port)), timeout=60) as connection:
+    with socket.create_connection((host, int(port)), timeout=120) as connection:
         connection.sendall(head.encode() + body[:10])
-        time.sleep(0.2)  # so that the request has begun
+        begun = b"HTTP/1.1 100 Continue\r\n\r\n"
+        assert connection.recv(len(begun), socket.MSG_WAITALL) == begun
         server.process.send_signal(signal.SIGINT)
-        while "Shutting down" not in "".join(server.log):
-            time.sleep(0.01)
+        wait_until(lambda: "Shutting down" in "".join(server.log), "the server to begin to stop")
         with pytest.raises(ConnectionRefusedError):
-            socket.create_connection((host, int(port)), timeout=60)
+            socket.create_connection((host, int(port)), timeout=120)
         connection.sendall(body[10:])
         answer = b""
         while part := connection.recv(65_536):

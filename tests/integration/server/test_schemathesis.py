@@ -153,7 +153,7 @@ def test_an_operation_keeps_to_its_description(
     def check(case: Any, left: set[str]) -> None:
         if mode is GenerationMode.POSITIVE:
             _name(case, name, {key: value for key, value in known.items() if key not in left})
-        response = case.call(session=session, timeout=60)
+        response = case.call(session=session, timeout=120)
         case.validate_response(response, checks=CHECKS)
         assert response.headers["x-request-id"]
         assert _untold(described.raw_schema, operation, response) == []

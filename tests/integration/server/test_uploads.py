@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import socket
-import time
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -13,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.served import document, ended, lines, new_stock, part, stock_server
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -365,12 +365,5 @@ def test_an_upload_that_breaks_off_leaves_nothing(client: Client, root: Path) ->
             + b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.jsonl"\r\n\r\n'
             + b"{}\n" * 700_000
         )
-        _wait(lambda: any(uploads.iterdir()))
-    _wait(lambda: not any(uploads.iterdir()))
-
-
-def _wait(is_so: Any) -> None:
-    deadline = time.monotonic() + 120
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+        wait_until(lambda: any(uploads.iterdir()), "the upload to begin")
+    wait_until(lambda: not any(uploads.iterdir()), "the upload to be removed")

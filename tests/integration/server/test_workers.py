@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import re
 import signal
-import time
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from tests.support.served import document, lines, new_stock, part, until
+from tests.support.served import document, lines, new_stock, part
 from tests.support.server import ServerProcess, server_process
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,7 +48,7 @@ def stock(root: Path) -> Omnigraph:
 def running(root: Path, stock: Omnigraph) -> Iterator[ServerProcess]:
     env = {"OMNIGRAPH_SERVER_SPOOL": str(root / "spool")}
     with server_process(stock.uri, "--workers", str(WORKERS), env=env) as running:
-        until(lambda: len(pids(running)) == WORKERS)
+        wait_until(lambda: len(pids(running)) == WORKERS, "all workers")
         yield running
 
 
@@ -133,7 +134,7 @@ def test_jobs_are_seen_from_every_worker(running: ServerProcess, stock: Omnigrap
         answer = client.request("POST", "/load/ndjson", content=data, headers=ASYNC)
         job: Any = document(answer, 202)
         path = f"/jobs/{job['job_id']}"
-        until(lambda: document(client.get(path))["status"] == "done")
+        wait_until(lambda: document(client.get(path))["status"] == "done", "the end of the job")
         told = document(client.get(path))
     with answered_by(running, 1) as client:
         assert document(client.get(path)) == told
@@ -148,7 +149,7 @@ def test_figures_are_those_of_all_workers(running: ServerProcess) -> None:
             for _ in range(3):
                 assert client.get("/tags").status_code == 200
     with running.client() as client:  # a request is counted behind its answer
-        until(lambda: in_figures(client) == [["6.0"], ["1.0"]])
+        wait_until(lambda: in_figures(client) == [["6.0"], ["1.0"]], "the figures of all requests")
     for place in range(WORKERS):
         with answered_by(running, place) as client:
             assert in_figures(client)[0] == ["6.0"]
@@ -166,20 +167,30 @@ def in_figures(client: Client) -> list[list[str]]:
 def test_a_worker_that_dies_is_replaced(running: ServerProcess) -> None:
     gone = pids(running)[0]
     os.kill(gone, signal.SIGKILL)
-    until(lambda: len(pids(running)) == WORKERS + 1)
+    wait_until(lambda: len(pids(running)) == WORKERS + 1, "another worker")
     with running.client() as client:
-        until(lambda: client.get("/branches").status_code == 200)
+        wait_until(lambda: client.get("/branches").status_code == 200, "an answer")
 
 
-def test_all_of_them_stop_when_told(running: ServerProcess) -> None:
+def test_all_of_them_stop_when_told(running: ServerProcess, root: Path) -> None:
     """What is under way is answered first."""
+    uploads = root / "spool" / "uploads"
+    is_stopping = threading.Event()
+
+    def body() -> Iterator[bytes]:
+        yield lines(part(f"late{n}") for n in range(10_000))
+        assert is_stopping.wait(120)
+        yield lines(part(f"late{n}") for n in range(10_000, 20_000))
+
     with running.client() as client, ThreadPoolExecutor(1) as pool:
-        data = lines(part(f"late{n}") for n in range(20_000))
-        late = pool.submit(client.request, "POST", "/load/ndjson", content=data)
-        time.sleep(0.05)
-        assert running.stop() == 0
+        late = pool.submit(client.request, "POST", "/load/ndjson", content=body())
+        wait_until(lambda: any(uploads.glob("*")), "the load to be under way")
+        running.process.send_signal(signal.SIGTERM)
+        wait_until(lambda: "Shutting down" in "".join(running.log), "the workers to begin to stop")
+        is_stopping.set()
         assert late.result().status_code == 200
-    until(lambda: not any(is_there(pid) for pid in pids(running)))
+    assert running.process.wait(120) == 0
+    wait_until(lambda: not any(is_there(pid) for pid in pids(running)), "the end of all workers")
     assert "Traceback" not in "".join(running.log)
 
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import fcntl
+import signal
 import sys
 import sysconfig
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import pytest
 
 from tests.integration.spark.conftest import CLUSTER_SETTINGS
 from tests.support import spark_jobs as jobs
 from tests.support.processes import say, spawn
 from tests.support.spark import driver_there
 from tests.support.spark_cluster import LonelyMaster
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from tests.support.spark import DriverThere
@@ -56,7 +60,7 @@ def hold_a_master(directory: str) -> None:
     """The body of a process that uses a service until it is killed."""
     with LonelyMaster(Path(directory)) as service:
         say(service.url)
-        time.sleep(600)
+        signal.pause()
 
 
 def test_a_service_is_shared_and_ends_with_its_last_user(tmp_path: Path) -> None:
@@ -67,12 +71,14 @@ def test_a_service_is_shared_and_ends_with_its_last_user(tmp_path: Path) -> None
             assert _processes_in(tmp_path)
             other.kill()
             other.wait()
-            time.sleep(0.5)
+            with (tmp_path / "users.lock").open("a") as users, pytest.raises(BlockingIOError):
+                fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
             assert _processes_in(tmp_path), "one user is left"
-    deadline = time.monotonic() + 60
-    while _processes_in(tmp_path) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert _processes_in(tmp_path) == []
+    wait_until(
+        lambda: not _processes_in(tmp_path),
+        "the end of the service",
+        tell=lambda: _processes_in(tmp_path),
+    )
 
 
 def _processes_in(directory: Path) -> list[str]:

@@ -8,7 +8,6 @@ import os
 import pty
 import signal
 import subprocess
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,6 +24,7 @@ from tests.support import spark_loads
 from tests.support.ageing import clean_up
 from tests.support.load_worlds import SCHEMA, content, outcome
 from tests.support.spark import ROOT, SECONDS, DoingTwice
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -71,12 +71,15 @@ class Command:
                 break
         return self.screen.decode().replace("\r\n", "\n")
 
-    def left_behind(self) -> list[str]:
-        """Processes of its session, once it had the time to end them."""
-        deadline = time.monotonic() + SECONDS
-        while (found := _session(self.process.pid)) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        return found
+    def wait_for_the_last(self) -> None:
+        """It leaves no process of its session behind."""
+        pid = self.process.pid
+        wait_until(
+            lambda: not _session(pid),
+            "the end of the session",
+            seconds=SECONDS,
+            tell=lambda: _session(pid),
+        )
 
 
 def _session(leader: int) -> list[str]:
@@ -115,14 +118,14 @@ def test_a_load_that_is_ended_in_the_midst_has_not_been(tmp_path: Path) -> None:
     assert screen.endswith("\ninterrupted: nothing was loaded\n"), screen
     assert "WARNING" not in screen
     assert "Traceback" not in screen
-    assert interrupted.left_behind() == []
+    interrupted.wait_for_the_last()
     assert og.head_commit_id_for_branch() == head
 
     killed = Command(graph, data)
     killed.follow(until=" rows read")
     killed.process.kill()
     assert killed.process.wait(SECONDS) == -signal.SIGKILL
-    assert killed.left_behind() == []
+    killed.wait_for_the_last()
     assert og.head_commit_id_for_branch() == head
     assert og.snapshot().table("node:Part").row_count == 0
     assert files_below(graph) != []

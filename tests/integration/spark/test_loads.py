@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import random
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +19,7 @@ from tests.support import spark_loads
 from tests.support.load_worlds import SCHEMA, content, outcome, records
 from tests.support.s3 import s3_store
 from tests.support.spark_cluster import kill_an_executor
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from tests.support.s3 import S3Server
@@ -105,10 +105,7 @@ def test_an_executor_that_is_killed_costs_time_alone(
         spark_loads.load_in_parts, str(graph), [str(data)], "merge", data.stat().st_size // 16
     )
     scratch = graph / "_scratch"
-    deadline = time.monotonic() + 300
-    while not list(scratch.glob("*/read-*")):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_until(lambda: list(scratch.glob("*/read-*")), "the first part that is read", seconds=300)
     kill_an_executor()
     kind, result = cluster_driver.result()
     assert (kind, result["nodes_loaded"]) == ("loaded", 60_000)

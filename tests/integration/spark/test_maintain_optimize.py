@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import os
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +29,7 @@ from tests.support.upkeep_worlds import (
     rows,
     twin,
 )
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -164,12 +165,16 @@ def test_nothing_is_done_for_who_may_not(original: Path, tmp_path: Path) -> None
 
 def armed(point: str, marks: str, most: int, work: Any, task: Any) -> Any:
     """Do a task that ends the process at a point, so many times."""
-    left = Path(marks)
-    if len(list(left.iterdir())) >= most:
-        return work(task)
-    (left / f"{len(list(left.iterdir()))}").touch()
-    with arm(point, "crash"):
-        return work(task)
+    left, at_work = Path(marks), Path(f"{marks}-at-work", str(os.getpid()))
+    at_work.touch()
+    try:
+        if len(list(left.iterdir())) >= most:
+            return work(task)
+        (left / f"{len(list(left.iterdir()))}").touch()
+        with arm(point, "crash"):
+            return work(task)
+    finally:
+        at_work.unlink()
 
 
 class Crashing:
@@ -177,6 +182,7 @@ class Crashing:
 
     def __init__(self, session: SparkSession, point: str, marks: Path, most: int) -> None:
         marks.mkdir()
+        Path(f"{marks}-at-work").mkdir()
         self._runner = SparkRunner(session)
         self._armed = partial(armed, point, str(marks), most)
 
@@ -209,19 +215,24 @@ def test_a_job_that_fails_leaves_nothing_to_see(
         optimize_on(og, Crashing(spark, point, tmp_path / "marks", 10**6), part_rows=PART_ROWS)
     assert og.head_commit_id_for_branch() == head
     assert rows(og) == before
-    assert _swept(og) > 0, "what tasks wrote is swept"
+    assert _swept(og, tmp_path / "marks-at-work") > 0, "what tasks wrote is swept"
     assert records(tmp_path / "graph") == 0
     assert damages(og) == []
     assert all(item.committed for item in og.optimize())
 
 
-def _swept(og: Omnigraph) -> int:
+def _swept(og: Omnigraph, at_work: Path) -> int:
     """Files that cleanup removes, until there are none: other tasks of a failed job end later."""
+
+    def workers() -> list[str]:
+        """A worker that crashed has not taken its mark away."""
+        return [mark.name for mark in at_work.iterdir() if Path("/proc", mark.name).exists()]
+
     total = 0
     while True:
+        wait_until(lambda: not workers(), "the end of all tasks", tell=workers)
         report = clean_up(og, keep=1)
         removed = sum(table.files_removed for table in report.tables)
         total += removed
         if not removed:
             return total
-        time.sleep(0.5)

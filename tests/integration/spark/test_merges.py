@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +22,7 @@ from tests.support.merge_worlds import graph_of
 from tests.support.spark import DoingTwice
 from tests.support.spark_cluster import kill_an_executor
 from tests.support.upkeep_worlds import twin
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -114,10 +114,8 @@ def test_an_executor_that_is_killed_under_a_merge_costs_time_alone(
     og.branch_create("twin")
     head = og.head_commit_id_for_branch("twin")
     cluster_driver.start(spark_merges.merge_there, og.uri, "review", "twin", 8, {})
-    deadline = time.monotonic() + 300
-    while not list((tmp_path / "graph" / "_scratch").glob("*/*")):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    scratch = tmp_path / "graph" / "_scratch"
+    wait_until(lambda: list(scratch.glob("*/*")), "the first task", seconds=300, interval=0.01)
     kill_an_executor()
     assert og.head_commit_id_for_branch("twin") == head, "it was in the midst of it"
     found = cluster_driver.result()

@@ -43,7 +43,7 @@ def test_threads_with_one_key(root: str, is_rerunnable: bool, is_shared: bool) -
     shared = opened(root)
     shared.head("main")
     handles = [shared if is_shared else opened(root) for _ in range(THREADS)]
-    start = threading.Barrier(THREADS)
+    start = threading.Barrier(THREADS, timeout=120)
 
     def send(number: int) -> Landed:
         start.wait()

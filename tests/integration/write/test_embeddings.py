@@ -15,6 +15,7 @@ from omnigraph_core.write import backfill
 from omnigraph_core.write.progress import Progress, Step
 from tests.support.embedding_server import EmbeddingServer, Reply
 from tests.support.loading import article, lines, new_graph, note, page, rows, state
+from tests.support.ports import dead_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -250,11 +251,12 @@ def test_deferred_vectors_are_pending(
 def test_an_address_where_nobody_answers(
     served: Omnigraph, server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("OMNIGRAPH_EMBED_BASE_URL", "http://127.0.0.1:9/v1")
-    with Omnigraph.open(served.uri) as graph:
-        with pytest.raises(EmbeddingError):
-            graph.load(lines(article("a", body="alpha")))
-        assert graph.load(lines(article("a", body="alpha")), embed="defer").vectors_pending == 1
+    with dead_port() as port:
+        monkeypatch.setenv("OMNIGRAPH_EMBED_BASE_URL", f"http://127.0.0.1:{port}/v1")
+        with Omnigraph.open(served.uri) as graph:
+            with pytest.raises(EmbeddingError):
+                graph.load(lines(article("a", body="alpha")))
+            assert graph.load(lines(article("a", body="alpha")), embed="defer").vectors_pending == 1
 
 
 def test_deferring_makes_what_can_be_made(served: Omnigraph) -> None:

@@ -17,6 +17,7 @@ from omnigraph_core.cli.progress import (
     row_counts,
 )
 from omnigraph_core.write.progress import Progress, Step
+from tests.support.waiting import wait_until
 
 
 class Clock:
@@ -173,8 +174,7 @@ def test_a_failure_clears_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def fail() -> None:
         with progress.busy("merging", is_quiet=False):
-            while not terminal.getvalue():
-                pass
+            wait_until(terminal.getvalue, "the first sign of it")
             raise ValueError("stop")
 
     with pytest.raises(ValueError, match="stop"):
@@ -197,12 +197,12 @@ def test_a_load_that_has_no_rows_yet_is_seen_to_go_on(monkeypatch: pytest.Monkey
     empty, filled = Watched(), Watched()
     monkeypatch.setattr(sys, "stderr", empty)
     with row_counts("loading on Spark", is_quiet=False):
-        assert empty.shown.wait(60)
+        assert empty.shown.wait(120)
     assert empty.getvalue().startswith("\r\x1b[Kloading on Spark … 0 s")
     assert empty.getvalue().endswith("\r\x1b[K"), "nothing of it is left"
     monkeypatch.setattr(sys, "stderr", filled)
     with row_counts("loading", is_quiet=False) as counts:
-        assert filled.shown.wait(60)
+        assert filled.shown.wait(120)
         counts(Progress(Step.READ, 12))
     assert "12 rows read" in filled.getvalue().splitlines()[-1]
     assert filled.getvalue().endswith("\n")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -101,12 +99,3 @@ def test_warnings_are_told_once(config: Path, capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().err == (
         f"warning: {config}:5: `cli.grph` means nothing here; did you mean `graph`?\n"
     )
-
-
-def test_commands_without_a_graph_do_without_its_storage() -> None:
-    code = (
-        "import sys, omnigraph_core.cli.app; "
-        "print({'lance', 'obstore', 'yaml', 'httpx2', 'rich', 'cedarpy'} & {*sys.modules})"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "set()\n"

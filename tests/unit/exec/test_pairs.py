@@ -7,6 +7,7 @@ from hypothesis import given, settings
 
 from omnigraph_core.exec.pairs import among, are_linked, pair_table, slices_between
 from omnigraph_core.topology.adjacency import build_neighbours
+from tests.support.examples import examples
 from tests.unit.exec.test_expand import NODES, adjacency, nodes, pairs
 
 ALL = [(source, target) for source in range(NODES) for target in range(NODES)]
@@ -14,14 +15,14 @@ SOURCES = np.array([source for source, _ in ALL], np.int32)
 TARGETS = np.array([target for _, target in ALL], np.int32)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(pairs)
 def test_linked_pairs_are_those_with_an_edge(edges: list[tuple[int, int]]) -> None:
     linked = are_linked(adjacency(edges), SOURCES, TARGETS)
     assert linked.tolist() == [pair in edges for pair in ALL]
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(pairs, nodes)
 def test_one_source_is_looked_up_by_flags(edges: list[tuple[int, int]], source: int) -> None:
     everyone = np.arange(NODES, dtype=np.int32)
@@ -31,7 +32,7 @@ def test_one_source_is_looked_up_by_flags(edges: list[tuple[int, int]], source: 
     assert are_linked(adjacency(edges), repeated, everyone).tolist() == expected
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(pairs)
 def test_a_pair_has_a_slice_of_its_edges(edges: list[tuple[int, int]]) -> None:
     neighbours = adjacency(edges)

@@ -12,6 +12,7 @@ from omnigraph_core.exec import reach
 from omnigraph_core.exec.guard import Cancellation, Guard
 from omnigraph_core.exec.reach import Hops, Reach
 from omnigraph_core.topology.adjacency import without_parallels
+from tests.support.examples import examples
 from tests.unit.exec.test_expand import NODES, adjacency, nodes, pairs
 
 bounds = st.tuples(st.integers(1, 3), st.integers(0, 3)).map(lambda b: (b[0], b[0] + b[1]))
@@ -34,7 +35,7 @@ def searched(edges: list[tuple[int, int]], source: int, least: int, most: int) -
     return sorted(found)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(pairs, st.lists(nodes, min_size=1, unique=True), bounds)
 def test_each_source_reaches_what_a_search_finds(
     edges: list[tuple[int, int]], sources: list[int], hops: tuple[int, int]
@@ -47,7 +48,7 @@ def test_each_source_reaches_what_a_search_finds(
         assert targets.tolist() == searched(edges, source, *hops)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(pairs, st.lists(st.lists(nodes, min_size=1, max_size=3, unique=True), min_size=2), bounds)
 def test_one_batch_leaves_nothing_behind_for_the_next(
     edges: list[tuple[int, int]], batches: list[list[int]], hops: tuple[int, int]

@@ -1,26 +1,18 @@
-"""Processes of the local platform end for certain, and its settings are checked as a whole."""
+"""The settings of the local platform are checked as a whole, and its files are its own."""
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
-from omnigraph_assets.local import parts
 from omnigraph_assets.local.files import environment_of, told_embeddings, write_files
-from omnigraph_assets.local.parts import left_behind, start_part, stop_left_behind, stop_parts
-from omnigraph_assets.local.places import ROOT, Places, read_places
-from omnigraph_assets.local.up import down, reset
+from omnigraph_assets.local.places import Places, read_places
+from omnigraph_assets.local.up import reset
 from omnigraph_core.errors import ConfigError
-from tests.support.live_platform import until
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-STUBBORN = "trap '' TERM; sleep 600 & echo here; wait; wait"
 
 
 @pytest.fixture
@@ -28,36 +20,6 @@ def places(tmp_path: Path) -> Places:
     made = read_places({"PLATFORM_DIR": str(tmp_path)})
     write_files(made)
     return made
-
-
-@pytest.mark.parametrize("is_stubborn", [False, True])
-def test_what_a_part_has_started_ends_with_it(
-    places: Places, monkeypatch: pytest.MonkeyPatch, *, is_stubborn: bool
-) -> None:
-    monkeypatch.setattr(parts, "_PATIENCE", 0.3 if is_stubborn else 60)
-    script = STUBBORN if is_stubborn else "sleep 600 & echo here; wait"
-    part = start_part("it", ("bash", "-c", script), places, {"PATH": "/usr/bin:/bin"})
-    until(lambda: "here" in part.tail, "the script to begin")
-    assert left_behind(places).keys() == {"it"}
-    stop_parts([part])
-    assert part.is_gone()
-    assert part.code == (-signal.SIGKILL if is_stubborn else -signal.SIGTERM)
-    assert left_behind(places) == {}
-
-
-def test_what_a_killed_start_has_left_is_stopped_by_down(places: Places) -> None:
-    start = (
-        "import sys; from omnigraph_assets.local.parts import start_part\n"
-        "from omnigraph_assets.local.places import read_places\n"
-        f"places = read_places({{'PLATFORM_DIR': {str(places.directory)!r}}})\n"
-        "start_part('orphan', ('sleep', '600'), places, {'PATH': '/usr/bin:/bin'})\n"
-    )
-    subprocess.run([sys.executable, "-c", start], cwd=ROOT, check=True)
-    assert left_behind(places).keys() == {"orphan"}
-    assert down(places)
-    assert left_behind(places) == {}
-    assert not down(places)
-    assert stop_left_behind(places) == []
 
 
 def test_reset_deletes_what_is_its_own(places: Places) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,6 +12,7 @@ from starlette.requests import Request
 from omnigraph_core.errors import QueryCancelled
 from omnigraph_core.server.answers import stream
 from omnigraph_core.server.reads import cancellable
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,50 +22,60 @@ if TYPE_CHECKING:
 GONE = {"type": "http.disconnect"}
 
 
-def request_of(patience: float | None) -> Request:
-    """A request whose client goes after a while, or stays."""
+def request_of(*, is_gone: bool, listening: threading.Event | None = None) -> Request:
+    """A request whose client goes or stays; the event tells that the server looks which."""
 
     async def receive() -> Any:
-        await asyncio.sleep(3_600 if patience is None else patience)
+        if listening is not None:
+            listening.set()
+        if not is_gone:
+            await asyncio.Event().wait()
         return GONE
 
     return Request({"type": "http", "headers": []}, receive)
 
 
 def until_stopped(token: Cancellation) -> str:
-    while not token.is_cancelled:
-        time.sleep(0.001)
+    wait_until(lambda: token.is_cancelled, "the query to be stopped", interval=0.001)
     raise QueryCancelled
 
 
 def test_a_client_that_goes_stops_its_query() -> None:
     with pytest.raises(QueryCancelled):
-        asyncio.run(cancellable(request_of(0.0), until_stopped))
+        asyncio.run(cancellable(request_of(is_gone=True), until_stopped))
 
 
 def test_a_server_that_gives_up_stops_the_query() -> None:
     seen = []
+    begun = threading.Event()
 
     def run(token: Cancellation) -> str:
         seen.append(token)
+        begun.set()
         return until_stopped(token)
 
     async def given_up() -> None:
-        async with asyncio.timeout(0.05):
-            await cancellable(request_of(None), run)
+        reading = asyncio.ensure_future(cancellable(request_of(is_gone=False), run))
+        assert await asyncio.to_thread(begun.wait, 120)
+        reading.cancel()
+        await reading
 
-    with pytest.raises(TimeoutError):
+    with pytest.raises(asyncio.CancelledError):
         asyncio.run(given_up())
     assert seen[0].is_cancelled
 
 
-@pytest.mark.parametrize("seconds", [0.0, 0.05])
-def test_a_client_that_stays_gets_its_answer(seconds: float) -> None:
+@pytest.mark.parametrize("is_slow", [False, True])
+def test_a_client_that_stays_gets_its_answer(*, is_slow: bool) -> None:
+    """A slow query answers when the server has begun to look whether the client is there."""
+    listening = threading.Event()
+
     def run(_: Cancellation) -> str:
-        time.sleep(seconds)
+        assert not is_slow or listening.wait(120)
         return "rows"
 
-    assert asyncio.run(cancellable(request_of(None), run)) == "rows"
+    request = request_of(is_gone=False, listening=listening)
+    assert asyncio.run(cancellable(request, run)) == "rows"
 
 
 class Chunks:
@@ -99,7 +110,8 @@ def test_a_stream_waits_for_its_reader_and_ends_with_it() -> None:
         async def send(message: Any) -> None:
             sent.append(message)
             if len(sent) == 4:
-                await asyncio.sleep(0.05)  # a reader that is slow
+                for _ in range(20):  # a slow reader: there is time to take as many chunks
+                    await asyncio.to_thread(lambda: None)
                 assert chunks.taken == 3
                 gone.set()
                 await asyncio.sleep(0)
@@ -123,6 +135,8 @@ def test_what_fails_before_the_first_chunk_is_told_as_an_error() -> None:
 
     with pytest.raises(QueryCancelled):
         asyncio.run(
-            stream(broken(), "text/plain")({"type": "http"}, request_of(None).receive, send)
+            stream(broken(), "text/plain")(
+                {"type": "http"}, request_of(is_gone=False).receive, send
+            )
         )
     assert sent == []

@@ -12,22 +12,29 @@ from omnigraph_core.server.threads import reading, writing
 if TYPE_CHECKING:
     import pytest
 
-SECONDS = 30
+SECONDS = 120
 
 
-def test_writes_of_one_turn_go_one_after_the_other() -> None:
+def test_writes_of_one_turn_go_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first one goes on only when all others wait for their turn."""
+    monkeypatch.setattr(threads, "_PATIENCE", 3_600.0)
     under_way, most, order = 0, 0, []
+    all_wait = threading.Event()
 
     def write(number: int) -> None:
         nonlocal under_way, most
         under_way += 1
         most = max(most, under_way)
-        threading.Event().wait(0.005)
+        assert all_wait.wait(SECONDS)
         order.append(number)
         under_way -= 1
 
     async def run() -> None:
-        await asyncio.gather(*(writing(lambda n=n: write(n), turn="main") for n in range(8)))
+        writes = asyncio.gather(*(writing(lambda n=n: write(n), turn="main") for n in range(8)))
+        for _ in range(8):  # each goes as far as it can
+            await asyncio.sleep(0)
+        all_wait.set()
+        await writes
 
     asyncio.run(run())
     assert most == 1

@@ -120,16 +120,16 @@ def test_others_wait_for_the_one_who_makes_it() -> None:
 
     def build() -> str:
         begun.set()
-        assert go_on.wait(10)
+        assert go_on.wait(120)
         made.append("steel")
         return "steel"
 
     with ThreadPoolExecutor(4) as pool:
         first = pool.submit(cache.get, "bolt", build, len)
-        assert begun.wait(10)
+        assert begun.wait(120)
         others = [pool.submit(cache.get, "bolt", build, len) for _ in range(3)]
         go_on.set()
-        assert {task.result(10) for task in [first, *others]} == {"steel"}
+        assert {task.result(120) for task in [first, *others]} == {"steel"}
     assert made == ["steel"]
 
 
@@ -139,17 +139,17 @@ def test_those_who_waited_for_a_failure_try_themselves() -> None:
 
     def fail() -> str:
         begun.set()
-        assert go_on.wait(10)
+        assert go_on.wait(120)
         raise OSError("gone")
 
     with ThreadPoolExecutor(3) as pool:
         first = pool.submit(cache.get, "bolt", fail, len)
-        assert begun.wait(10)
+        assert begun.wait(120)
         others = [pool.submit(cache.get, "bolt", lambda: "steel", len) for _ in range(2)]
         go_on.set()
-        assert [task.result(10) for task in others] == ["steel", "steel"]
+        assert [task.result(120) for task in others] == ["steel", "steel"]
         with pytest.raises(OSError, match="gone"):
-            first.result(10)
+            first.result(120)
 
 
 def test_overlapping_requests_make_each_value_once() -> None:

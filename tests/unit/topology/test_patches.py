@@ -14,6 +14,7 @@ from omnigraph_core.topology import patches
 from omnigraph_core.topology.adjacency import Entries, build_neighbours, without_parallels
 from omnigraph_core.topology.patches import PatchedArray
 from omnigraph_core.topology.touched import for_nodes, touched_lists, with_lists
+from tests.support.examples import examples
 
 if TYPE_CHECKING:
     from omnigraph_core.topology.neighbours import Neighbours
@@ -29,7 +30,7 @@ def ints(values: list[int]) -> np.ndarray:
     return np.array(values, np.int32)
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(st.lists(st.integers(-1, 9), max_size=200), changes, st.booleans())
 def test_items_replaced_again_and_again(
     base: list[int], steps: list[tuple[dict[int, int], int]], is_folded: bool
@@ -71,7 +72,7 @@ def entries(triples: list[tuple[int, int, int]]) -> Entries:
     return Entries(*(ints([triple[at] for triple in triples]) for at in range(3)))
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(st.data(), st.booleans())
 def test_lists_replaced_again_and_again(data: st.DataObject, is_folded: bool) -> None:
     """Entries go and come, nodes come: what is shared with those before does not change them."""

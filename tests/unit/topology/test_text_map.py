@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from omnigraph_core.topology import text_map
 from omnigraph_core.topology.text_map import EVERYTHING, map_texts
+from tests.support.examples import examples
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -111,7 +112,7 @@ def test_only_what_is_new_is_hashed(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     st.lists(st.lists(st.sampled_from("abcdef"), max_size=8), max_size=8),
     st.booleans(),

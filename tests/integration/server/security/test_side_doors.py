@@ -10,8 +10,9 @@ import pytest
 
 from omnigraph_core.server.job_work import Crew
 from tests.integration.server.security.asking import INSERT, READ, record
-from tests.support.served import ended, new_stock, stock_server, until
+from tests.support.served import ended, new_stock, stock_server
 from tests.support.server import serving, tokens
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -186,12 +187,12 @@ def test_a_job_that_waits_is_judged_when_it_begins(
     policy = root / "policy.yaml"
     try:
         policy.write_text(POLICY.replace("clerks: [cleo]", "clerks: [carl]"))
-        until(lambda: cleo.get("/branches").status_code == 403)
+        wait_until(lambda: cleo.get("/branches").status_code == 403, "the stricter policy")
         waiting.work()
         jobs = [ended(cleo, answer.json()) for answer in sent]
     finally:
         policy.write_text(POLICY)
-    until(lambda: cleo.get("/branches").status_code == 200)
+    wait_until(lambda: cleo.get("/branches").status_code == 200, "the first policy")
     assert {job["status"] for job in jobs} == {"failed"}
     assert {job["error"]["reason"] for job in jobs} == {"policy.denied"}
     assert stock.head_commit_id_for_branch() == head

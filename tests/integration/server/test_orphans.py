@@ -6,17 +6,17 @@ import multiprocessing
 import os
 import signal
 import threading
-import time
 
 from omnigraph_core.server.workers import _end_with_parent
 from tests.support.processes import say, spawn
+from tests.support.waiting import wait_until
 
 
 def work() -> None:
     """What a worker is, without an app."""
     say(str(os.getpid()))
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    time.sleep(3_600)
+    signal.pause()
 
 
 def start_worker() -> None:
@@ -26,13 +26,10 @@ def start_worker() -> None:
 
 
 def test_a_worker_ends_with_its_parent() -> None:
-    with spawn("tests.unit.server.test_workers:start_worker") as parent:
+    with spawn(f"{__name__}:start_worker") as parent:
         worker = int(parent.next_line())
         os.kill(parent.pid, signal.SIGKILL)
-        deadline = time.monotonic() + 60
-        while _is_there(worker):
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        wait_until(lambda: not _is_there(worker), "the end of the worker")
 
 
 def _is_there(pid: int) -> bool:

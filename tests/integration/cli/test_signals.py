@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
 from pathlib import Path
 
 from omnigraph_core.cli.signals import make_interrupts_certain
 from tests.support.processes import spawn
+from tests.support.waiting import wait_until
 
 
 def test_a_signal_that_another_thread_is_given_ends_the_wait() -> None:
@@ -44,8 +44,7 @@ def ignore() -> str:
 
 
 def _interrupt_elsewhere() -> None:
-    while not _is_waiting():
-        time.sleep(0.001)
+    wait_until(_is_waiting, "the main thread to wait", interval=0.001)
     signal.pthread_kill(threading.get_ident(), signal.SIGINT)
 
 
