@@ -14,9 +14,16 @@ from xdist.scheduler import LoadScopeScheduling
 if TYPE_CHECKING:
     import pytest
 
-TOGETHER: Final = ("tests/integration/spark/", "tests/integration/platform/")
+TOGETHER: Final = ("tests/integration/spark/", "tests/integration/platform/live/")
 """Folders whose tests one worker runs one after another."""
-SLOW: Final = (*TOGETHER, "tests/faults/", "tests/property/", "tests/docs/", "tests/behaviour/")
+SLOW: Final = (
+    *TOGETHER,
+    "tests/integration/platform/",
+    "tests/faults/",
+    "tests/property/",
+    "tests/docs/",
+    "tests/behaviour/",
+)
 """What starts first; everything else follows in the order of collection."""
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import dagster as dg
 import pytest
 
-from tests.support.live_platform import LivePlatform
 from tests.support.platform import make_platform
 
 if TYPE_CHECKING:
@@ -30,14 +28,3 @@ def platform(
 ) -> Platform:
     monkeypatch.setenv("OMNIGRAPH_EMBEDDINGS_MOCK", "1")
     return make_platform(tmp_path, instance)
-
-
-@pytest.fixture(scope="package")
-def live_platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LivePlatform]:
-    """One platform with all its processes, for all tests of this package: its daemon is never
-    idle, so it does not stay for the others.
-    """
-    base = tmp_path_factory.getbasetemp()
-    directory = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    with LivePlatform(directory / "live") as platform:
-        yield platform
