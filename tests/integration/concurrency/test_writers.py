@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from tests.support.processes import Worker
 
 SCALES = [
-    pytest.param(Store.LOCAL, 6, 50, id="local"),
+    pytest.param(Store.LOCAL, 6, 15, id="local"),
+    pytest.param(
+        Store.LOCAL, 6, 50, id="long", marks=pytest.mark.long("fewer writes show that they meet")
+    ),
     pytest.param(Store.S3, 3, 8, id="s3"),
 ]
 WAIT = 300  # a bound for hanging, not for being slow
