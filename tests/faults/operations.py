@@ -36,12 +36,12 @@ _DELETE_BRANCH: Final = ("branch.after_deleted_mark", "branch.after_delete")
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One kind of write; `run` is told a word, so that it can be done twice.
+    """One kind of write; `run` takes a word, so that a test can run it twice.
 
-    A process is killed at every point it passes, and errors are raised at every one; at those in
-    `survives` the operation succeeds all the same, though only halfway at those in `gives_up`. If
-    it is `repeatable`, then doing it again with the same word does what is still to be done, and
-    nothing twice. Unless it leaves what no schema allows, the graph `is_sound` afterwards.
+    Tests kill a process at every point of an operation, and raise an error at every point. At those
+    in `survives` the operation succeeds all the same, though only halfway at those in `gives_up`. A
+    `repeatable` operation that runs again with the same word does what is left to do, and nothing
+    twice.
     """
 
     name: str
@@ -54,7 +54,6 @@ class Operation:
     halfway: Operation | None = None
     halfway_from: str | None = None
     gives_up: tuple[str, ...] = ()
-    is_sound: bool = True
 
     def done_at(self, point: str) -> Operation | None:
         """What a process that ends at the point has done: this, half of it, or nothing."""

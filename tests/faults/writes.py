@@ -1,4 +1,4 @@
-"""Loads, changes and backfills as fault tests run them: each is told a word, which is its key too.
+"""Loads, changes and backfills as fault tests run them: each takes a word, which is its key too.
 
 Every one of them writes two node tables and an edge table, where it can.
 """
