@@ -14,6 +14,7 @@ from tests.support.stores import Store, new_prefix, new_root
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 pytest.register_assert_rewrite("tests.support.corpus")
 
@@ -44,7 +45,7 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     return argname if isinstance(val, bytes) else None
 
 
-_SPARK = "tests/integration/spark/"
+_SPARK = ("tests/integration/spark/", "tests/faults/test_spark.py")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -53,11 +54,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
-    """One server for the whole run, also when it is spread over several workers."""
+def shared_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One directory for the whole run, also when it is spread over several workers."""
     base = tmp_path_factory.getbasetemp()
-    directory = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    with S3Server(directory / "s3") as server:
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+
+@pytest.fixture(scope="session")
+def s3_server(shared_directory: Path) -> Iterator[S3Server]:
+    """One server for the whole run."""
+    with S3Server(shared_directory / "s3") as server:
         yield server
 
 

@@ -6,7 +6,6 @@ tests of this directory follow one another, so that as a rule one worker starts 
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING, Final
 
@@ -41,13 +40,6 @@ def spark() -> Iterator[SparkSession]:
     """A session on this machine: two tasks at a time, each tried three times."""
     with local_session() as session:
         yield session
-
-
-@pytest.fixture(scope="session")
-def shared_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One directory for the whole run, also when it is spread over several workers."""
-    base = tmp_path_factory.getbasetemp()
-    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
 
 
 @pytest.fixture(scope="session")
