@@ -23,7 +23,7 @@ from benchmarks.commit.depth import (
 from omnigraph_core.constants import LOG_FLUSH_INTERVAL
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.manifest.image import TableOperation
-from omnigraph_core.storage.staged import stage_overwrite, stage_upsert
+from omnigraph_core.storage.staged import stage_overwrite
 from tests.support.counting_proxy import CountingProxy
 from tests.support.graphs import (
     PART,
@@ -33,6 +33,7 @@ from tests.support.graphs import (
     publish,
 )
 from tests.support.stores import new_prefix
+from tests.support.table_writes import stage_upsert
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

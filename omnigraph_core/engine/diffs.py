@@ -291,23 +291,6 @@ class Diffs:
         )
 
 
-def diff_by(
-    graph: Diffs,
-    workers: Comparing,
-    source: str | ReadTarget,
-    target: str | ReadTarget,
-    filter: ChangeFilter | None = None,
-    *,
-    has_values: bool = True,
-    limit: int | None = None,
-) -> ChangeSet:
-    """As `Omnigraph.diff_between`, with rows compared by others."""
-    before, after = graph._snapshots(source, target)
-    _check_limit(limit)
-    found = graph._compared(before, after, filter, workers=workers)
-    return found.change_set(has_values=has_values, limit=limit)
-
-
 def _iter_with(engine: str, found: SnapshotDiff, *, has_values: bool) -> Iterator[EntityChange]:
     """The changes, compared by an engine when the first is asked for."""
     with workers_for(engine, found.context) as workers:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from omnigraph_core.history.context import GraphContext
     from omnigraph_core.manifest.image import GraphCommit
     from omnigraph_core.merge.model import MergeResult
-    from omnigraph_core.merge.workers import MergeWorkers
 
 
 class Merging:
@@ -174,35 +173,6 @@ class Merging:
         demand = self._rights.demand
         who = demand(Action.CHANGE, branch=branch, actor=actor)
         return Author(who, lambda: demand(Action.SCHEMA_APPLY, target_branch=branch, actor=who))
-
-
-def merge_by(
-    graph: Merging,
-    workers: MergeWorkers,
-    source: str,
-    *,
-    into: str = MAIN,
-    strategy: MergeStrategy | str = MergeStrategy.ROW,
-    resolve: MergeSide | str | None = None,
-    choices: Mapping[tuple[str, str], str] | None = None,
-    dry_run: bool = False,
-    actor: str | None = None,
-) -> MergeResult:
-    """As `Omnigraph.branch_merge`, with what grows with the rows done by others."""
-    actor = graph._rights.demand(
-        Action.BRANCH_MERGE, branch=source, target_branch=into, actor=actor
-    )
-    return merge_branches.merge_into(
-        graph._context,
-        source,
-        into,
-        merge_options(strategy, resolve, choices, is_dry_run=dry_run),
-        is_internal_allowed=False,
-        operation="merge",
-        if_commit=None,
-        actor=actor,
-        workers=workers,
-    )
 
 
 def merge_options(

@@ -9,12 +9,14 @@ here, so whatever else a message holds stays as it was. Other messages of Lance 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from omnigraph_core.errors import InvariantBroken
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from lance.schema import LanceSchema
 
 NO_PARENT: Final = -1
 
@@ -84,6 +86,13 @@ class FieldRecord:
     def _replaced(self, member: int, wire: int, value: bytes) -> FieldRecord:
         others = b"".join(part.raw for part in _parts(self.content) if part.member != member)
         return FieldRecord(others + _varint(member << 3 | wire) + value)
+
+
+def split_schema(schema: LanceSchema) -> tuple[str, list[FieldRecord]]:
+    """A schema as Lance pickles it: its metadata, and one record per field."""
+    reduced: Any = schema.__reduce__()
+    metadata, *records = reduced[1]
+    return metadata, [FieldRecord(record) for record in records]
 
 
 @dataclass(frozen=True, slots=True)

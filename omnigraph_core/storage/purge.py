@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from omnigraph_core.storage.compact import TARGET_ROWS, run_task, stage_compaction
 from omnigraph_core.storage.fragments import current_fragments
-from omnigraph_core.storage.schema_change import field_records
+from omnigraph_core.storage.proto import split_schema
 
 if TYPE_CHECKING:
     from lance.fragment import FragmentMetadata
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def purge_dropped(table: Table) -> Table | None:
     """The table without values of columns it does not have; None if its files hold none."""
-    known = {record.id for record in field_records(table)}
+    known = {record.id for record in split_schema(table.dataset.lance_schema)[1]}
     tasks = [
         json.dumps({"fragments": [fragment.id], "target_rows": TARGET_ROWS})
         for fragment in current_fragments(table)

@@ -22,9 +22,8 @@ from omnigraph_core.storage.blob_columns import PLAIN, stored_field
 from omnigraph_core.storage.detached import stage
 from omnigraph_core.storage.fragments import current_fragments, layout
 from omnigraph_core.storage.indexes import index_coverage, stage_drop_index
-from omnigraph_core.storage.proto import NO_PARENT, FieldRecord
+from omnigraph_core.storage.proto import NO_PARENT, FieldRecord, split_schema
 from omnigraph_core.storage.row_space import live_offsets, read_fragments
-from omnigraph_core.storage.schema_change import schema_of, split_schema
 from omnigraph_core.storage.translate import LIBRARY_ERRORS, storage_error, translated
 
 if TYPE_CHECKING:
@@ -208,10 +207,15 @@ def _operation(
     for item, target in zip(first, wanted, strict=True):
         arrangement.put(item, places.get(target.field.name))
     with translated("changing the schema", table.uri):
-        final = schema_of(table, arrangement.records)
+        final = _schema_of(table, arrangement.records)
         if written or arrangement.has_new:
             return LanceOperation.Merge(fragments, final)
         return LanceOperation.Project(final)
+
+
+def _schema_of(table: Table, records: Sequence[FieldRecord]) -> LanceSchema:
+    metadata, _ = split_schema(table.dataset.lance_schema)
+    return LanceSchema._from_protos(metadata, *(record.content for record in records))
 
 
 class _Arrangement:

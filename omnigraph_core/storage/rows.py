@@ -6,12 +6,11 @@ none may be; so a writer cannot leave half-typed files behind. Bytes leave in La
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from omnigraph_core.errors import DuplicateKey, OmnigraphError, RecordError
+from omnigraph_core.errors import OmnigraphError, RecordError
 from omnigraph_core.storage.blob_columns import stored_column
 from omnigraph_core.storage.translate import LIBRARY_ERRORS, storage_error
 
@@ -21,9 +20,6 @@ if TYPE_CHECKING:
     from omnigraph_core.storage.dataset import Table
 
 Rows: TypeAlias = "pa.Table | pa.RecordBatchReader"
-
-_NAMED: Final = 5
-"""Duplicates an error message spells out."""
 
 
 def align_rows(table: Table, rows: pa.Table | pa.RecordBatch) -> pa.Table | pa.RecordBatch:
@@ -47,29 +43,6 @@ def check_columns(table: Table, rows: pa.Table | pa.RecordBatch) -> None:
     _check_names(table, rows.schema.names)
     for field in table.schema:
         _check_column(table, field, rows.column(field.name))
-
-
-def check_keys(table: Table, keys: pa.ChunkedArray, key: str) -> None:
-    """Refuse a key that is null or occurs twice.
-
-    Raises:
-        RecordError: a key is null.
-        DuplicateKey: two rows claim one key.
-    """
-    if keys.null_count:
-        raise _record_error(table, key, f"`{key}` is null in {keys.null_count} rows")
-    if pc.count_distinct(keys).as_py() == len(keys):
-        return
-    counts = keys.value_counts()
-    repeated = counts.filter(pc.greater(counts.field("counts"), 1)).field("values")
-    named = ", ".join(f"`{value}`" for value in repeated[:_NAMED].to_pylist())
-    more = f" and {len(repeated) - _NAMED} more" if len(repeated) > _NAMED else ""
-    raise DuplicateKey(
-        f"several rows for `{table.location}` have the same `{key}`: {named}{more}",
-        hint="give each key once",
-        table=table.location,
-        property=key,
-    )
 
 
 class AlignedReader:

@@ -1,4 +1,4 @@
-"""Row operations on a table: append, upsert, replace, delete, overwrite, adopt.
+"""Row operations on a table: append, replace, delete, overwrite.
 
 A table at its pinned version comes in; the table after the operation goes out, or None where the
 operation would change nothing. Each is one detached version, invisible until a catalog names it.
@@ -6,7 +6,6 @@ operation would change nothing. Each is one detached version, invisible until a 
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from typing import TYPE_CHECKING, Final
 
@@ -16,25 +15,20 @@ import pyarrow.compute as pc
 from lance.dataset import LanceOperation
 from lance.fragment import FragmentMetadata
 
-from omnigraph_core.errors import InvariantBroken, RecordError
-from omnigraph_core.storage.detached import stage, try_stage
+from omnigraph_core.errors import InvariantBroken
+from omnigraph_core.storage.detached import try_stage
 from omnigraph_core.storage.fragments import (
     StagedFragments,
-    check_layout,
     current_fragments,
-    layout,
     unstaged,
     write_append,
 )
-from omnigraph_core.storage.lookup import ADDRESS, MAX_INDEXED_KEYS
-from omnigraph_core.storage.rows import align_rows, check_keys
+from omnigraph_core.storage.lookup import ADDRESS
 from omnigraph_core.storage.runs import distinct
 from omnigraph_core.storage.translate import translated
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from lance.dataset import MergeInsertBuilder
+    from collections.abc import Sequence
 
     from omnigraph_core.storage.dataset import Table
     from omnigraph_core.storage.detached import Operation
@@ -57,27 +51,6 @@ def stage_append(table: Table, data: Rows | StagedFragments) -> Table | None:
         return LanceOperation.Append(fragments) if fragments else None
 
     return try_stage(_dated(table, data), "appending", prepare)
-
-
-def stage_upsert(table: Table, data: pa.Table, *, key: str = "id") -> Table | None:
-    """Replace the rows whose key is there, add the others; None when there are no rows.
-
-    Raises:
-        RecordError: the rows do not fit the table's columns, or a key is null.
-        DuplicateKey: two of the rows have the same key: Lance would add both.
-    """
-    rows = align_rows(table, data)
-    check_keys(table, rows.column(key), key)
-
-    def prepare() -> Operation | None:
-        if not rows.num_rows:
-            return None
-        with translated("upserting", table.uri):
-            merge = _merge(table, key, rows.num_rows)
-            merge = merge.when_matched_update_all().when_not_matched_insert_all()
-            return merge.execute_uncommitted(rows)[0].operation
-
-    return try_stage(table, "upserting", prepare)
 
 
 def stage_replace(
@@ -161,55 +134,17 @@ def stage_delete_addresses(table: Table, addresses: pa.Array | pa.ChunkedArray) 
     """
 
     def prepare() -> Operation | None:
-        return _deletion(table, addresses, ADDRESS)
+        updated, emptied = _without(table, addresses)
+        return LanceOperation.Delete(updated, emptied, ADDRESS)
 
     return try_stage(table, "deleting", prepare) if len(addresses) else None
-
-
-def stage_delete_keys(
-    table: Table, keys: pa.Array | pa.ChunkedArray, *, key: str = "id"
-) -> Table | None:
-    """Remove the rows with these keys; None when none is there.
-
-    Raises:
-        RecordError: the keys are of another type than the column.
-    """
-    wanted = pc.drop_null(keys).unique()
-    expected = table.schema.field(key).type
-    if wanted.type != expected:
-        message = f"keys are {wanted.type}, expected {expected} as `{key}` of `{table.location}`"
-        raise RecordError(message, table=table.location, property=key)
-
-    def prepare() -> Operation | None:
-        with translated("deleting", table.uri):
-            merge = _merge(table, key, len(wanted)).when_matched_delete()
-            done, counts = merge.execute_uncommitted(pa.table({key: wanted}))
-        return done.operation if counts["num_deleted_rows"] else None
-
-    return try_stage(table, "deleting", prepare) if len(wanted) else None
-
-
-def stage_delete_where(table: Table, predicate: str | pa.Expression) -> Table | None:
-    """Remove the rows a filter holds for; None when it holds for none.
-
-    Args:
-        predicate: a filter in Lance's SQL (names in backticks) or an Arrow expression.
-    """
-
-    def prepare() -> Operation | None:
-        with translated("deleting", table.uri):
-            hits = table.scanner([], where=predicate, has_addresses=True).to_table()
-        addresses = hits.column(ADDRESS)
-        return _deletion(table, addresses, str(predicate)) if len(addresses) else None
-
-    return try_stage(table, "deleting", prepare)
 
 
 def stage_overwrite(table: Table, data: Rows | StagedFragments) -> Table | None:
     """Replace every row; None when the table was empty and stays so.
 
-    Columns keep their field ids and indexes their definitions, so files can still be adopted from
-    and by other versions; a Lance overwrite would number the fields anew.
+    Columns keep their field ids and indexes their definitions: files written for an earlier version
+    still fit. A Lance overwrite would number the fields from 0 again.
 
     Raises:
         RecordError: the rows do not fit the table's columns.
@@ -226,25 +161,6 @@ def stage_overwrite(table: Table, data: Rows | StagedFragments) -> Table | None:
     return try_stage(_dated(table, data), "overwriting", prepare)
 
 
-def stage_adopt(table: Table, source: Table, fragment_ids: Collection[int]) -> Table | None:
-    """Add the rows of fragments of another version of the same table, without reading them.
-
-    None when no fragment is named.
-
-    Raises:
-        PreconditionFailed: the two versions do not have the same columns.
-        InvariantBroken: a fragment that is not there, has deleted rows, or is in the table already.
-    """
-    if source.uri != table.uri:
-        raise InvariantBroken(f"fragments are adopted within one table: {table.uri}, {source.uri}")
-    check_layout(table, layout(source))
-    adopted = _adoptable(table, source, fragment_ids)
-    if not adopted:
-        return None
-    dated = table.since(source.staged_since)
-    return stage(dated, "adopting fragments", lambda: LanceOperation.Append(adopted))
-
-
 def _dated(table: Table, data: Rows | StagedFragments) -> Table:
     return table.since(data.begun_at) if isinstance(data, StagedFragments) else table
 
@@ -252,15 +168,6 @@ def _dated(table: Table, data: Rows | StagedFragments) -> Table:
 def _written(table: Table, data: Rows | StagedFragments) -> list[FragmentMetadata]:
     staged = data if isinstance(data, StagedFragments) else write_append(table, data)
     return unstaged(table, staged)
-
-
-def _merge(table: Table, key: str, count: int) -> MergeInsertBuilder:
-    return table.dataset.merge_insert(key).use_index(count <= MAX_INDEXED_KEYS)
-
-
-def _deletion(table: Table, addresses: pa.Array | pa.ChunkedArray, predicate: str) -> Operation:
-    updated, emptied = _without(table, addresses)
-    return LanceOperation.Delete(updated, emptied, predicate)
 
 
 def _without(
@@ -300,26 +207,6 @@ def _by_fragment(addresses: pa.Array | pa.ChunkedArray) -> dict[int, np.ndarray]
         fragment: offsets[start:end]
         for fragment, start, end in zip(fragments.tolist(), starts, ends, strict=True)
     }
-
-
-def _adoptable(
-    table: Table, source: Table, fragment_ids: Collection[int]
-) -> list[FragmentMetadata]:
-    """Ids are left to the commit: those of the source may be taken here."""
-    present = {_files(fragment) for fragment in current_fragments(table)}
-    offered = {fragment.id: fragment for fragment in current_fragments(source)}
-    adopted = []
-    for fragment_id in sorted(set(fragment_ids)):
-        fragment = offered.get(fragment_id)
-        if fragment is None:
-            raise InvariantBroken(f"`{source.location}` has an adopted fragment {fragment_id}")
-        if fragment.deletion_file is not None:
-            # A deletion file is found by its fragment's id, and that changes here.
-            raise InvariantBroken(f"adopted fragment {fragment_id} has no deleted rows")
-        if _files(fragment) in present:
-            raise InvariantBroken(f"adopted fragment {fragment_id} is not in the table already")
-        adopted.append(dataclasses.replace(fragment, id=0))
-    return adopted
 
 
 def _files(fragment: FragmentMetadata) -> tuple[str, ...]:

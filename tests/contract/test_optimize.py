@@ -16,7 +16,6 @@ from omnigraph_core.manifest.requirements import requirements_of
 from omnigraph_core.storage.indexes import index_coverage
 from omnigraph_core.storage.log import FOLDED_FRAGMENTS, open_log
 from omnigraph_core.storage.session import open_store
-from omnigraph_core.storage.staged import stage_delete_where
 from tests.support.graphs import (
     BIN,
     HOLDS,
@@ -28,6 +27,7 @@ from tests.support.graphs import (
     ids,
     publish,
 )
+from tests.support.table_writes import stage_delete_where
 
 if TYPE_CHECKING:
     from omnigraph_core.engine.optimize import TableOptimizeStats

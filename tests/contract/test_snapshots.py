@@ -18,12 +18,7 @@ from omnigraph_core.errors import (
 )
 from omnigraph_core.history.snapshots import ReadTarget
 from omnigraph_core.manifest.image import TableOperation
-from omnigraph_core.storage.staged import (
-    stage_delete_keys,
-    stage_delete_where,
-    stage_overwrite,
-    stage_upsert,
-)
+from omnigraph_core.storage.staged import stage_overwrite
 from tests.support.graphs import (
     HOLDS,
     PART,
@@ -35,6 +30,7 @@ from tests.support.graphs import (
     publish,
     touch,
 )
+from tests.support.table_writes import stage_delete_keys, stage_delete_where, stage_upsert
 
 pytestmark = pytest.mark.long_on_s3("test_branches, test_cleanup, test_commits show S3")
 

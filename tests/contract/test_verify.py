@@ -16,9 +16,10 @@ from omnigraph_core.history.snapshots import ReadTarget
 from omnigraph_core.manifest.image import TableOperation
 from omnigraph_core.storage.objects import list_objects
 from omnigraph_core.storage.session import open_store
-from omnigraph_core.storage.staged import stage_append, stage_delete_keys, stage_upsert
+from omnigraph_core.storage.staged import stage_append
 from tests.support.ageing import clean_up
 from tests.support.graphs import BIN, HOLDS, PART, append, append_pair, parts, publish
+from tests.support.table_writes import stage_delete_keys, stage_upsert
 
 if TYPE_CHECKING:
     from omnigraph_core.engine.verifying.model import VerifyReport

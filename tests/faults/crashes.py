@@ -16,7 +16,7 @@ from omnigraph_core.failpoints import arm
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-_ENOUGH_SECONDS: Final = 120
+_ENOUGH_SECONDS: Final = 600
 
 _processes: Final = multiprocessing.get_context("forkserver")
 _processes.set_forkserver_preload(["tests.faults.operations"])

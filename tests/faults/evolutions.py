@@ -1,4 +1,4 @@
-"""Schema changes as fault tests make them: each is told a word, and changes the types of that name.
+"""Schema changes as fault tests make them: each takes a word and changes the types of that name.
 
 Between them they take every kind of physical step: columns that come empty or filled, go, change
 their name, widen or lose their nulls, tables that come, go and change their name.

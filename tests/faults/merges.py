@@ -1,4 +1,4 @@
-"""Merges, picks, reverts, resets and runs as fault tests do them: each is told a word.
+"""Merges, picks, reverts, resets and runs as fault tests do them: each takes a word.
 
 The word names the branch, the commit or the run it is about. Main and the branches have changed the
 same tables, each other rows.

@@ -15,8 +15,6 @@ from collections import Counter
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow as pa
-
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.errors import (
     BranchInUse,
@@ -28,23 +26,46 @@ from omnigraph_core.errors import (
     SnapshotNotFound,
 )
 from omnigraph_core.history.snapshots import ReadTarget
-from omnigraph_core.manifest.image import TableOperation
-from omnigraph_core.storage.staged import stage_delete_keys, stage_upsert
-from tests.support.graphs import HOLDS, PART, holds, parts, publish
+from tests.support.graphs import HOLDS, PART
 from tests.support.processes import hear, say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from omnigraph_core.manifest.image import GraphCommit
     from omnigraph_core.manifest.snapshot import Snapshot
-    from omnigraph_core.storage.dataset import Table
 
 GRACE: Final = 5.0
 ENVIRONMENT: Final = {"OMNIGRAPH_PUBLISH_LEASE": "2"}
 
+_BIN: Final = "bin"
+"""The edges of all pairs start there."""
+_DELETE: Final = "query drop($sku: String) { delete Part where sku = $sku }"
+
 _MAX_BRANCHES: Final = 2
 _REMEMBERED: Final = 20
 """Commits that are named again: old ones as well as those that are just being cleaned up."""
+
+
+def prepare(og: Omnigraph) -> None:
+    """Load what every pair refers to."""
+    og.load(_jsonl({"type": "Bin", "data": {"code": _BIN}}), actor="tester")
+
+
+def load_pair(og: Omnigraph, branch: str, token: str, value: int) -> GraphCommit | None:
+    """One commit on two tables: the token is a part and an edge, both with the value."""
+    edge = {"edge": "Holds", "from": _BIN, "to": token, "data": {"id": token, "count": value}}
+    part = {"type": "Part", "data": {"sku": token, "stock": value}}
+    return og.load(_jsonl(part, edge), branch=branch, actor="tester").commit
+
+
+def delete_pair(og: Omnigraph, branch: str, token: str) -> GraphCommit | None:
+    """One commit: the part goes, and with it the edge that ends there."""
+    return og.mutate(_DELETE, {"sku": token}, branch=branch, actor="tester").commit
+
+
+def _jsonl(*records: dict[str, Any]) -> bytes:
+    return "".join(json.dumps(record) + "\n" for record in records).encode()
 
 
 def until_told(work: Callable[[], None]) -> None:
@@ -155,14 +176,8 @@ class Churn:
             self._set(branch, token, self._values[branch][token] + 1)
 
     def _set(self, branch: str, token: str, value: int) -> None:
-        edges = holds([token]).set_column(3, "count", pa.array([value], pa.int64()))
         with self._journal("set", branch, token, value):
-            self._write(
-                branch,
-                TableOperation.UPSERT,
-                lambda table: stage_upsert(table, parts([token], stock=value)),
-                lambda table: stage_upsert(table, edges),
-            )
+            self._write(lambda: load_pair(self._og, branch, token, value))
         self._values[branch][token] = value
 
     def _remove(self) -> None:
@@ -171,12 +186,7 @@ class Churn:
             return
         token = self._chance.choice(sorted(self._values[branch]))
         with self._journal("set", branch, token, None):
-            self._write(
-                branch,
-                TableOperation.DELETE,
-                lambda table: stage_delete_keys(table, pa.array([token])),
-                lambda table: stage_delete_keys(table, pa.array([token]), key="dst"),
-            )
+            self._write(lambda: delete_pair(self._og, branch, token))
         del self._values[branch][token]
 
     def _optimize(self) -> None:
@@ -224,21 +234,11 @@ class Churn:
         else:
             say(json.dumps(["done", *entry]))
 
-    def _write(
-        self,
-        branch: str,
-        operation: TableOperation,
-        of_parts: Callable[[Table], Table | None],
-        of_holds: Callable[[Table], Table | None],
-    ) -> None:
+    def _write(self, write: Callable[[], GraphCommit | None]) -> None:
         def attempt() -> bool:
             with _overtaken():
-                snapshot = self._og.snapshot(branch)
-                part = of_parts(self._og.table(snapshot, PART))
-                edge = of_holds(self._og.table(snapshot, HOLDS))
-                assert part is not None
-                assert edge is not None
-                commit = publish(self._og, snapshot, {PART: part, HOLDS: edge}, operation)
+                commit = write()
+                assert commit is not None
                 self._commits.append(commit.graph_commit_id)
                 return True
             return False

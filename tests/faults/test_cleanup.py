@@ -14,7 +14,7 @@ from omnigraph_core.errors import SnapshotNotFound, StorageError
 from omnigraph_core.failpoints import Failpoint, arm
 from tests.faults.crashes import crash_at
 from tests.faults.states import check_actors, rows_of, state_of
-from tests.support.graphs import append_pair
+from tests.faults.writes import records
 
 if TYPE_CHECKING:
     from tests.faults.conftest import Copies
@@ -92,7 +92,7 @@ def check_nothing_kept_is_harmed(address: str, undisturbed: Undisturbed) -> None
     clean(address)
     assert files_of(address) == undisturbed.files
     assert state_of(address) == undisturbed.state
-    append_pair(Omnigraph.open(address), ["afterwards"])
+    Omnigraph.open(address).load(records(["afterwards"]), actor="tester")
     Omnigraph.open(address).list_commits()
     check_actors(address)
     Omnigraph.open(address).verify(is_deep=True).require_sound()

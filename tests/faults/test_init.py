@@ -11,7 +11,7 @@ from omnigraph_core.errors import AlreadyExists, GraphNotFound, StorageError
 from omnigraph_core.failpoints import Failpoint, arm
 from tests.faults.crashes import crash_at
 from tests.faults.states import state_of
-from tests.support.graphs import append_pair, new_graph
+from tests.faults.writes import new_graph, records
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,6 +58,6 @@ def check_all_or_nothing(address: str, point: str) -> None:
     fresh = f"{address} beside"
     new_graph(fresh)
     assert state_of(address) == state_of(fresh)
-    append_pair(Omnigraph.open(address), ["p1"])
-    append_pair(Omnigraph.open(fresh), ["p1"])
+    for made in (address, fresh):
+        Omnigraph.open(made).load(records(["p1"]), actor="tester")
     assert state_of(address) == state_of(fresh)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.history.snapshots import ReadTarget
-from tests.faults.soak import ENVIRONMENT, read_pairs
-from tests.support.graphs import append_pair, new_graph
+from tests.faults.soak import ENVIRONMENT, load_pair, prepare, read_pairs
+from tests.support.graphs import new_graph
 from tests.support.processes import spawn
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ def test_random_kills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, value)
     address = str(tmp_path / "graph")
     og = new_graph(address)
+    prepare(og)
     with ExitStack() as stack:
         storm = Storm(address, stack)
         storm.rage(random.Random(11))
@@ -58,7 +59,7 @@ def test_random_kills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         commits = fresh.list_commits(branch)
         assert len({commit.graph_commit_id for commit in commits}) == len(commits)
         assert commits[-1].operation == "init"
-    append_pair(fresh, ["after"])
+    load_pair(fresh, "main", "after", 0)
 
 
 class Storm:

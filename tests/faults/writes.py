@@ -1,4 +1,4 @@
-"""Loads, changes and backfills as fault tests run them: each is told a word, which is its key too.
+"""Loads, changes and backfills as fault tests run them: each takes a word, which is its key too.
 
 Every one of them writes two node tables and an edge table, where it can.
 """
@@ -34,6 +34,8 @@ edge Holds: Crate -> Part {
 }
 """
 SOME: Final = ("a1", "a2", "a3")
+"""Parts that the prepared graphs have on main."""
+
 _GONE: Final = {"first": "a1", "second": "a2"}
 _INSERT: Final = """
 query add($word: String) {
@@ -53,15 +55,18 @@ query drop($sku: String) {
 """
 
 
+def new_graph(address: str) -> Omnigraph:
+    return Omnigraph.init(address, SCHEMA, actor="tester")
+
+
 def make_written(address: str) -> None:
     """Parts, each in a crate of its own."""
-    og = Omnigraph.init(address, SCHEMA, actor="tester")
-    og.load(records(SOME), actor="tester")
+    new_graph(address).load(records(SOME), actor="tester")
 
 
 def make_pending(address: str) -> None:
     """Vectors are still to be made."""
-    og = Omnigraph.init(address, SCHEMA, actor="tester")
+    og = new_graph(address)
     og.load(records(SOME), embed="off", actor="tester")
 
 

@@ -34,15 +34,11 @@ from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.errors import BranchInUse, SnapshotNotFound
 from omnigraph_core.history.snapshots import ReadTarget
 from omnigraph_core.manifest.image import TableOperation
-from omnigraph_core.storage.staged import (
-    stage_append,
-    stage_delete_keys,
-    stage_overwrite,
-    stage_upsert,
-)
+from omnigraph_core.storage.staged import stage_append, stage_overwrite
 from tests.support.ageing import Clock
 from tests.support.examples import examples
 from tests.support.graphs import PART, append_pair, content, new_graph, parts, publish
+from tests.support.table_writes import stage_delete_keys, stage_upsert
 
 if TYPE_CHECKING:
     from collections.abc import Callable

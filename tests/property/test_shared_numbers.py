@@ -19,7 +19,7 @@ from omnigraph_core.query.typed import TextFunction
 from omnigraph_core.storage.compact import compact
 from omnigraph_core.storage.dataset import create_table
 from omnigraph_core.storage.session import open_store
-from omnigraph_core.storage.staged import stage_append, stage_delete_keys, stage_upsert
+from omnigraph_core.storage.staged import stage_append
 from omnigraph_core.topology import (
     columns,
     dense,
@@ -36,6 +36,7 @@ from tests.support import text_oracle
 from tests.support.examples import seeds
 from tests.support.linked import EDGE, KNOWS, PEOPLE, check, links
 from tests.support.parts import present
+from tests.support.table_writes import stage_delete_keys, stage_upsert
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,10 +9,10 @@ import pytest
 
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.errors import MergeConflicts
-from omnigraph_core.spark.merge.entry import diff_on, merge_on
 from omnigraph_core.spark.runner import InProcessRunner
 from tests.support.examples import seeds
 from tests.support.merge_worlds import SCHEMA, World, graph_of
+from tests.support.spark_merges import diff_on, merge_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -20,27 +20,26 @@ from omnigraph_core.storage.dataset import open_table
 from omnigraph_core.storage.fragments import combine, write_append
 from omnigraph_core.storage.indexes import index_coverage, stage_drop_index, stage_index
 from omnigraph_core.storage.lookup import ADDRESS, find_rows, take_rows
-from omnigraph_core.storage.schema_change import (
-    add_filled_column,
-    add_null_column,
-    drop_column,
-    rename_column,
-)
 from omnigraph_core.storage.segments import IndexRequest, Metric, SegmentKind
 from omnigraph_core.storage.session import open_store
 from omnigraph_core.storage.staged import (
-    stage_adopt,
     stage_append,
     stage_delete_addresses,
-    stage_delete_keys,
-    stage_delete_where,
     stage_overwrite,
     stage_replace,
-    stage_upsert,
 )
 from omnigraph_core.storage.sweep import PERMANENT, delete_files, list_files, reachable_files
 from tests.support.examples import examples
 from tests.support.parts import LARGE, LOCATION, contents, new_table, part, rows
+from tests.support.table_writes import (
+    add_filled_column,
+    add_null_column,
+    drop_column,
+    rename_column,
+    stage_delete_keys,
+    stage_delete_where,
+    stage_upsert,
+)
 
 if TYPE_CHECKING:
     from omnigraph_core.storage.dataset import Table
@@ -76,7 +75,7 @@ class Step:
 
 
 KINDS = (
-    *("append", "upsert", "upsert", "delete_keys", "delete_where", "staged", "adopt"),
+    *("append", "upsert", "upsert", "delete_keys", "delete_where", "staged"),
     *("replace", "replace", "delete_addresses"),
     *("overwrite", "compact", "index", "index", "index", "index", "drop_index"),
     *("add_null", "add_filled", "rename", "drop"),
@@ -147,20 +146,6 @@ def run_staged(model: Model, step: Step) -> None:
     pieces = [write_append(base, model.arrow([item]).to_reader()) for item in new]
     model.put(new)
     model.moved(stage_append(base, combine(base, pieces)), is_change=bool(new))
-
-
-def run_adopt(model: Model, step: Step) -> None:
-    """Rows appended to a sibling arrive without being read."""
-    new = model.make([key for key in keys(step) if key not in model.rows], step.number)
-    sibling = stage_append(model.table, model.arrow(new))
-    if sibling is not None:
-        model.put(new)
-        added = fragment_ids(sibling) - fragment_ids(model.table)
-        model.moved(stage_adopt(model.table, sibling, added), is_change=True)
-
-
-def fragment_ids(table: Table) -> set[int]:
-    return {fragment.fragment_id for fragment in table.dataset.get_fragments()}
 
 
 def run_upsert(model: Model, step: Step) -> None:

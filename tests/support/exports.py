@@ -13,9 +13,10 @@ from omnigraph_core.schema.build import compile_schema
 from omnigraph_core.storage.compact import compact
 from omnigraph_core.storage.dataset import create_table
 from omnigraph_core.storage.session import open_store
-from omnigraph_core.storage.staged import stage_append, stage_delete_keys, stage_upsert
+from omnigraph_core.storage.staged import stage_append
 from omnigraph_core.write.export import export_jsonl, select_tables
 from omnigraph_core.write.export_parquet import ExportedFile, export_parquet
+from tests.support.table_writes import stage_delete_keys, stage_upsert
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,11 +11,12 @@ from omnigraph_core.query.checked import Direction
 from omnigraph_core.storage.dataset import create_table, open_table
 from omnigraph_core.storage.derived import DerivedFiles
 from omnigraph_core.storage.session import open_store
-from omnigraph_core.storage.staged import stage_append, stage_delete_keys, stage_upsert
+from omnigraph_core.storage.staged import stage_append
 from omnigraph_core.topology.dense import DenseTable
 from omnigraph_core.topology.links import links_of
 from omnigraph_core.topology.memory import ByteCache
 from tests.support.parts import present
+from tests.support.table_writes import stage_delete_keys, stage_upsert
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -14,10 +14,11 @@ from xdist.scheduler import LoadScopeScheduling
 if TYPE_CHECKING:
     import pytest
 
-TOGETHER: Final = ("tests/integration/spark/", "tests/integration/platform/live/")
-"""Folders whose tests one worker runs one after another."""
+SPARK: Final = ("tests/integration/spark/", "tests/faults/test_spark.py")
+LIVE: Final = ("tests/integration/platform/live/",)
 SLOW: Final = (
-    *TOGETHER,
+    *SPARK,
+    *LIVE,
     "tests/integration/platform/",
     "tests/faults/",
     "tests/property/",
@@ -29,8 +30,10 @@ SLOW: Final = (
 
 def unit_of(nodeid: str) -> str:
     """What a worker takes as a whole."""
-    path = nodeid.partition("::")[0]
-    return next((folder for folder in TOGETHER if path.startswith(folder)), path)
+    for together in (SPARK, LIVE):
+        if nodeid.startswith(together):
+            return together[0]
+    return nodeid.partition("::")[0]
 
 
 def order(items: list[pytest.Item]) -> None:

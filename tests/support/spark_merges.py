@@ -4,17 +4,48 @@ Whoever holds a session can be told to do them."""
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.errors import MergeConflicts
-from omnigraph_core.spark.merge.entry import diff_on, merge_on
+from omnigraph_core.spark.merge import entry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
+    from omnigraph_core.diff.model import ChangeSet
     from omnigraph_core.merge.model import MergeResult
     from omnigraph_core.spark.runner import Runner
+
+
+def merge_on(
+    og: Omnigraph, runner: Runner, source: str, *, portion_rows: int, **options: Any
+) -> MergeResult:
+    """Merge branches by the tasks of a runner, about so many rows each."""
+    with _spark_is(runner, portion_rows):
+        return og.branch_merge(source, engine="spark", **options)
+
+
+def diff_on(
+    og: Omnigraph, runner: Runner, source: str, target: str, *, portion_rows: int
+) -> ChangeSet:
+    """Compare branches by the tasks of a runner, about so many rows each."""
+    with _spark_is(runner, portion_rows):
+        return og.diff_between(source, target, engine="spark")
+
+
+@contextmanager
+def _spark_is(runner: Runner, portion_rows: int) -> Iterator[None]:
+    """Merges and diffs on Spark take this runner instead of one on the session of the process."""
+    with (
+        mock.patch.object(entry, "open_session"),
+        mock.patch.object(entry, "SparkRunner", return_value=runner),
+        mock.patch.object(entry, "executors", partial(entry.executors, portion_rows=portion_rows)),
+    ):
+        yield
 
 
 def merge_there(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,19 +16,18 @@ from omnigraph_core.schema.build import build_catalog
 from omnigraph_core.schema.parse import parse_schema
 from omnigraph_core.storage.compact import compact
 from omnigraph_core.storage.dataset import create_table
+from omnigraph_core.storage.fragments import StagedFragments, current_fragments, layout
 from omnigraph_core.storage.indexes import stage_index
 from omnigraph_core.storage.lookup import ADDRESS, find_where
 from omnigraph_core.storage.row_space import fragment_states
 from omnigraph_core.storage.segments import IndexRequest, SegmentKind
 from omnigraph_core.storage.session import open_store
 from omnigraph_core.storage.staged import (
-    stage_adopt,
     stage_append,
     stage_delete_addresses,
-    stage_delete_keys,
     stage_overwrite,
-    stage_upsert,
 )
+from tests.support.table_writes import stage_delete_keys, stage_upsert
 
 if TYPE_CHECKING:
     import random
@@ -132,21 +132,25 @@ def mutate(chance: random.Random, table: Table, other: Table) -> Table:
                 table, table.read(where=pc.field("id").isin(pa.array(left, pa.utf8())))
             )
         case _:
-            staged = adopted(table, other, known)
+            staged = with_shared_file(table, other, known)
     return staged or table
 
 
-def adopted(table: Table, other: Table, known: Iterable[str]) -> Table | None:
-    """With a fragment of another line, under an id of its own."""
+def with_shared_file(table: Table, other: Table, known: Iterable[str]) -> Table | None:
+    """With a file of another line, as where both took what was written once."""
     if other.location != table.location:
         return None
     mine = {state.files for state in fragment_states(table)}
+    written = {fragment.id: fragment for fragment in current_fragments(other)}
     for state in fragment_states(other):
         if state.files not in mine and state.deletion is None:
             ids = find_where(other, None, ["id"], has_addresses=True)
             inside = pc.equal(pc.shift_right(ids.column(ADDRESS), 32), state.id)
             if not set(ids.filter(inside).column("id").to_pylist()) & set(known):
-                return stage_adopt(table, other, [state.id])
+                text = json.dumps({**written[state.id].to_json(), "id": 0})
+                rows = written[state.id].physical_rows
+                staged = StagedFragments(layout(other), (text,), rows, other.staged_since)
+                return stage_append(table, staged)
     return None
 
 

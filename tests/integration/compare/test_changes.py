@@ -21,14 +21,8 @@ from omnigraph_core.storage import blob_content, rewrites
 from omnigraph_core.storage.compact import compact
 from omnigraph_core.storage.dataset import open_table
 from omnigraph_core.storage.row_space import fragment_states, stored_bytes
-from omnigraph_core.storage.schema_change import (
-    add_filled_column,
-    add_null_column,
-    drop_column,
-    rename_column,
-)
 from omnigraph_core.storage.session import open_store
-from omnigraph_core.storage.staged import stage_append, stage_delete_keys, stage_upsert
+from omnigraph_core.storage.staged import stage_append
 from tests.integration.compare.lines import (
     COLUMNS,
     PART,
@@ -43,6 +37,14 @@ from tests.integration.compare.lines import (
     some_row,
 )
 from tests.support.parts import present
+from tests.support.table_writes import (
+    add_filled_column,
+    add_null_column,
+    drop_column,
+    rename_column,
+    stage_delete_keys,
+    stage_upsert,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path

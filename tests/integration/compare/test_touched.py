@@ -16,8 +16,7 @@ from omnigraph_core.compare.view import RowView
 from omnigraph_core.schema.reshape import reshape
 from omnigraph_core.storage import rewrites
 from omnigraph_core.storage.lookup import ADDRESS
-from omnigraph_core.storage.schema_change import add_null_column, drop_column
-from omnigraph_core.storage.staged import stage_append, stage_upsert
+from omnigraph_core.storage.staged import stage_append
 from tests.integration.compare.lines import (
     PART,
     content,
@@ -28,6 +27,7 @@ from tests.integration.compare.lines import (
     some_row,
 )
 from tests.support.parts import present
+from tests.support.table_writes import add_null_column, drop_column, stage_upsert
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,7 +20,7 @@ from omnigraph_core.storage.dataset import create_table
 from omnigraph_core.storage.lookup import ADDRESS
 from omnigraph_core.storage.row_space import fragment_states
 from omnigraph_core.storage.session import open_store
-from omnigraph_core.storage.staged import stage_append, stage_delete_keys
+from omnigraph_core.storage.staged import stage_append
 from omnigraph_core.storage.version_rows import OwnRows
 from tests.integration.compare.lines import (
     COLUMNS,
@@ -33,6 +33,7 @@ from tests.integration.compare.lines import (
     some_row,
 )
 from tests.support.parts import present
+from tests.support.table_writes import stage_delete_keys
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -21,8 +21,7 @@ from omnigraph_core.manifest.changes import AcceptSchema, UpdateTable
 from omnigraph_core.manifest.image import AcceptedSchema, TableOperation
 from omnigraph_core.manifest.requirements import requirements_of
 from omnigraph_core.manifest.rows import encode_image
-from omnigraph_core.storage.schema_change import add_null_column
-from omnigraph_core.storage.staged import stage_delete_keys, stage_overwrite
+from omnigraph_core.storage.staged import stage_overwrite
 from tests.support.ageing import clean_up
 from tests.support.graphs import (
     BIN,
@@ -35,6 +34,7 @@ from tests.support.graphs import (
     publish,
     touch,
 )
+from tests.support.table_writes import add_null_column, stage_delete_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -12,8 +12,9 @@ from omnigraph_core.engine.verifying.model import Severity
 from omnigraph_core.exec.catalogs import accepted_catalog
 from omnigraph_core.manifest.image import TableOperation
 from omnigraph_core.schema.arrow import table_schema
-from omnigraph_core.storage.staged import stage_append, stage_delete_keys
+from omnigraph_core.storage.staged import stage_append
 from tests.support.graphs import publish
+from tests.support.table_writes import stage_delete_keys
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,8 +14,9 @@ from omnigraph_core.storage.compact import compact
 from omnigraph_core.storage.fragments import current_fragments
 from omnigraph_core.storage.indexes import index_coverage, stage_index
 from omnigraph_core.storage.segments import MERGEABLE, IndexRequest, Metric, SegmentKind
-from omnigraph_core.storage.staged import stage_append, stage_delete_keys
+from omnigraph_core.storage.staged import stage_append
 from tests.support.parts import contents, nearest, new_table, part, parts, present, rows, shaped
+from tests.support.table_writes import stage_delete_keys
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

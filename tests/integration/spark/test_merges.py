@@ -12,7 +12,6 @@ import pytest
 from omnigraph_core.engine.comparing import workers_for
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.errors import ConfigError, JobFailed, MergeConflicts
-from omnigraph_core.spark.merge.entry import diff_on, merge_on
 from omnigraph_core.spark.merge.workers import ByNumber, executors
 from omnigraph_core.spark.runner import InProcessRunner
 from tests.integration.spark.conftest import NOT_BEHIND_CONNECT
@@ -175,7 +174,7 @@ def test_a_schema_that_changed_meanwhile(og: Omnigraph) -> None:
     there = spark_merges.merge_there(InProcessRunner(), og.uri, "review", "twin", PORTION, {})
     assert there == here
     assert graph_of(og, "twin") == graph_of(og, "main")
-    found = diff_on(og, InProcessRunner(), "review", "twin", portion_rows=PORTION)
+    found = spark_merges.diff_on(og, InProcessRunner(), "review", "twin", portion_rows=PORTION)
     assert found == og.diff_between("review", "twin", engine="local")
 
 
@@ -204,7 +203,7 @@ def test_nothing_is_left_of_a_merge_that_is_refused_or_fails(og: Omnigraph, tmp_
     root, head, before = tmp_path / "graph", og.snapshot().commit, graph_of(og)
     failing = Recording("replace in node:Part")
     with pytest.raises(JobFailed):
-        merge_on(og, failing, "review", portion_rows=PORTION)
+        spark_merges.merge_on(og, failing, "review", portion_rows=PORTION)
     assert og.snapshot().commit == head
     assert graph_of(og) == before
     assert not any("_scratch" in name for name in files(root))
@@ -219,7 +218,7 @@ def test_nothing_is_left_of_a_merge_that_is_refused_or_fails(og: Omnigraph, tmp_
     clash(og)
     known = files(root)
     with pytest.raises(MergeConflicts):
-        merge_on(og, InProcessRunner(), "review", portion_rows=PORTION)
+        spark_merges.merge_on(og, InProcessRunner(), "review", portion_rows=PORTION)
     assert files(root) == known
 
 

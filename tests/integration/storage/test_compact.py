@@ -13,15 +13,16 @@ from omnigraph_core.errors import PreconditionFailed, StorageError
 from omnigraph_core.storage.compact import compact, plan_compaction, run_task, stage_compaction
 from omnigraph_core.storage.dataset import EMPTY_VERSION, create_table, open_table
 from omnigraph_core.storage.indexes import index_coverage, stage_index
-from omnigraph_core.storage.schema_change import add_null_column, drop_column
 from omnigraph_core.storage.segments import IndexRequest, SegmentKind
-from omnigraph_core.storage.staged import (
-    stage_append,
+from omnigraph_core.storage.staged import stage_append
+from tests.support.parts import FIELDS, LARGE, by_id, contents, part, parts, present, rows
+from tests.support.table_writes import (
+    add_null_column,
+    drop_column,
     stage_delete_keys,
     stage_delete_where,
     stage_upsert,
 )
-from tests.support.parts import FIELDS, LARGE, by_id, contents, part, parts, present, rows
 
 if TYPE_CHECKING:
     from omnigraph_core.storage.dataset import Table

@@ -14,8 +14,9 @@ from omnigraph_core.storage.dataset import create_table, open_table
 from omnigraph_core.storage.deleted_rows import deleted_offsets
 from omnigraph_core.storage.row_space import live_offsets
 from omnigraph_core.storage.session import open_store
-from omnigraph_core.storage.staged import stage_append, stage_delete_keys
+from omnigraph_core.storage.staged import stage_append
 from tests.support.parts import present
+from tests.support.table_writes import stage_delete_keys
 
 if TYPE_CHECKING:
     from pathlib import Path

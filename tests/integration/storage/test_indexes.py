@@ -25,7 +25,6 @@ from omnigraph_core.storage.indexes import (
     stage_segments,
 )
 from omnigraph_core.storage.lookup import ADDRESS, find_rows
-from omnigraph_core.storage.schema_change import add_null_column
 from omnigraph_core.storage.segments import (
     IndexRequest,
     Metric,
@@ -33,15 +32,14 @@ from omnigraph_core.storage.segments import (
     build_segment,
     load_segment,
 )
-from omnigraph_core.storage.staged import (
-    stage_append,
+from omnigraph_core.storage.staged import stage_append, stage_overwrite, stage_replace
+from tests.support.parts import SCHEMA, nearest, part, parts, present, rows, shaped
+from tests.support.table_writes import (
+    add_null_column,
     stage_delete_keys,
     stage_delete_where,
-    stage_overwrite,
-    stage_replace,
     stage_upsert,
 )
-from tests.support.parts import SCHEMA, nearest, part, parts, present, rows, shaped
 
 if TYPE_CHECKING:
     from omnigraph_core.storage.dataset import Table

@@ -27,8 +27,9 @@ from omnigraph_core.storage.lookup import (
 )
 from omnigraph_core.storage.segments import IndexRequest, SegmentKind
 from omnigraph_core.storage.session import open_store
-from omnigraph_core.storage.staged import stage_append, stage_delete_keys
+from omnigraph_core.storage.staged import stage_append
 from tests.support.parts import by_id, part, parts, present, rows
+from tests.support.table_writes import stage_delete_keys
 
 if TYPE_CHECKING:
     from omnigraph_core.storage.dataset import Table

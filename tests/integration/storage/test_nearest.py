@@ -15,8 +15,8 @@ from omnigraph_core.storage.indexes import index_coverage, stage_index
 from omnigraph_core.storage.lookup import ADDRESS, find_where
 from omnigraph_core.storage.nearest import iter_vectors, nearest_rows
 from omnigraph_core.storage.segments import IndexRequest, Metric, SegmentKind
-from omnigraph_core.storage.staged import stage_delete_where
 from tests.support.parts import present
+from tests.support.table_writes import stage_delete_where
 from tests.support.vector_tables import (
     anywhere,
     clustered,

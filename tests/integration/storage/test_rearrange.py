@@ -15,7 +15,7 @@ from omnigraph_core.storage.indexes import index_coverage, stage_index
 from omnigraph_core.storage.lookup import ADDRESS
 from omnigraph_core.storage.rearrange import WantedColumn, WrittenColumns, rearrange
 from omnigraph_core.storage.segments import IndexRequest, SegmentKind
-from omnigraph_core.storage.staged import stage_append, stage_delete_where, stage_upsert
+from omnigraph_core.storage.staged import stage_append
 from tests.support.parts import (
     FIELDS,
     LARGE,
@@ -29,6 +29,7 @@ from tests.support.parts import (
     present,
     rows,
 )
+from tests.support.table_writes import stage_delete_where, stage_upsert
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,12 +12,7 @@ from omnigraph_core.storage.fragments import write_append
 from omnigraph_core.storage.indexes import stage_index
 from omnigraph_core.storage.lookup import ADDRESS, find_rows
 from omnigraph_core.storage.segments import IndexRequest, Metric, SegmentKind
-from omnigraph_core.storage.staged import (
-    stage_append,
-    stage_delete_addresses,
-    stage_delete_keys,
-    stage_replace,
-)
+from omnigraph_core.storage.staged import stage_append, stage_delete_addresses, stage_replace
 from tests.support.parts import (
     QUERY,
     SCHEMA,
@@ -30,6 +25,7 @@ from tests.support.parts import (
     rows,
     shaped,
 )
+from tests.support.table_writes import stage_delete_keys
 
 if TYPE_CHECKING:
     from omnigraph_core.storage.dataset import Table

@@ -21,11 +21,17 @@ from omnigraph_core.storage.compact import (
 from omnigraph_core.storage.lookup import ADDRESS, find_where
 from omnigraph_core.storage.objects import put
 from omnigraph_core.storage.row_space import fragment_states
-from omnigraph_core.storage.schema_change import add_filled_column, add_null_column, drop_column
-from omnigraph_core.storage.staged import stage_append, stage_delete_keys, stage_upsert
+from omnigraph_core.storage.staged import stage_append
 from omnigraph_core.storage.sweep import TableFile, list_files, reachable_files
 from omnigraph_core.storage.version_rows import match_rows, unshared
 from tests.support.parts import LARGE, new_table, parts, present, rows
+from tests.support.table_writes import (
+    add_filled_column,
+    add_null_column,
+    drop_column,
+    stage_delete_keys,
+    stage_upsert,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -8,36 +8,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 
 from omnigraph_core import failpoints
 from omnigraph_core.errors import (
-    DuplicateKey,
-    InvariantBroken,
     PreconditionFailed,
     RecordError,
     StorageError,
 )
-from omnigraph_core.storage import staged
-from omnigraph_core.storage.dataset import EMPTY_VERSION, create_table, open_table
+from omnigraph_core.storage.dataset import EMPTY_VERSION, open_table
 from omnigraph_core.storage.fragments import StagedFragments, combine, write_append
 from omnigraph_core.storage.indexes import stage_index
 from omnigraph_core.storage.lookup import ADDRESS, find_rows
-from omnigraph_core.storage.schema_change import add_null_column, drop_column, rename_column
 from omnigraph_core.storage.segments import IndexRequest, SegmentKind
 from omnigraph_core.storage.staged import (
-    stage_adopt,
+    remove_places,
     stage_append,
     stage_delete_addresses,
-    stage_delete_keys,
-    stage_delete_where,
     stage_overwrite,
+    stage_removed,
     stage_replace,
-    stage_upsert,
 )
 from tests.support.parts import (
-    FIELDS,
     LARGE,
     LOCATION,
     SCHEMA,
@@ -49,6 +41,14 @@ from tests.support.parts import (
     parts,
     present,
     rows,
+)
+from tests.support.table_writes import (
+    add_null_column,
+    drop_column,
+    rename_column,
+    stage_delete_keys,
+    stage_delete_where,
+    stage_upsert,
 )
 
 if TYPE_CHECKING:
@@ -63,26 +63,33 @@ def addresses_of(table: Table, ids: list[str]) -> pa.ChunkedArray:
     return find_rows(table, "id", pa.array(ids), [], has_addresses=True).column(ADDRESS)
 
 
+def present_text(fragment: str | None) -> str:
+    """A fragment that rows were removed from, and that others are left in."""
+    assert fragment is not None
+    return fragment
+
+
 OPERATIONS: dict[str, Callable[[Table], Table | None]] = {
     "append": lambda table: stage_append(table, rows(parts([7, 8]))),
-    "upsert": lambda table: stage_upsert(table, rows(parts([2, 9], stock=-1))),
     "replace": lambda table: stage_replace(
         table, rows(parts([2, 9], stock=-1)), addresses_of(table, ["2", "4"])
     ),
     "delete addresses": lambda table: stage_delete_addresses(
         table, addresses_of(table, ["1", "4"])
     ),
-    "delete keys": lambda table: stage_delete_keys(table, pa.array(["1", "4"])),
-    "delete where": lambda table: stage_delete_where(table, "`stock` >= 4"),
+    "removed elsewhere": lambda table: stage_removed(
+        table,
+        write_append(table, rows(parts([9], stock=-1))),
+        [present_text(remove_places(table, 0, pa.array([1], pa.uint64())))],
+        [1],
+    ),
     "overwrite": lambda table: stage_overwrite(table, rows(parts([1, 2]))),
 }
 EXPECTED: dict[str, dict[str, Any]] = {
     "append": by_id(parts([*range(6), 7, 8])),
-    "upsert": {**by_id(parts(range(6))), **by_id(parts([2, 9], stock=-1))},
     "replace": {**by_id(parts([0, 1, 3, 5])), **by_id(parts([2, 9], stock=-1))},
     "delete addresses": by_id(parts([0, 2, 3, 5])),
-    "delete keys": by_id(parts([0, 2, 3, 5])),
-    "delete where": by_id(parts(range(4))),
+    "removed elsewhere": by_id([*parts([0, 2]), part(9, stock=-1)]),
     "overwrite": by_id(parts([1, 2])),
 }
 
@@ -119,15 +126,10 @@ def test_failing_at_any_point_leaves_the_table(stocked: Table, name: str) -> Non
         lambda table: stage_append(table, SCHEMA.empty_table()),
         lambda table: stage_append(table, SCHEMA.empty_table().to_reader()),
         lambda table: stage_append(table, combine(table, [])),
-        lambda table: stage_upsert(table, SCHEMA.empty_table()),
-        lambda table: stage_delete_keys(table, pa.array(["no", "such", "no"])),
-        lambda table: stage_delete_keys(table, pa.array([None], pa.utf8())),
-        lambda table: stage_delete_keys(table, pa.array([], pa.utf8())),
-        lambda table: stage_delete_where(table, "`stock` = 77"),
         lambda table: stage_delete_addresses(table, NOWHERE),
         lambda table: stage_replace(table, SCHEMA.empty_table(), NOWHERE),
         lambda table: stage_replace(table, combine(table, []), NOWHERE),
-        lambda table: stage_adopt(table, table, []),
+        lambda table: stage_removed(table, combine(table, []), [], []),
     ],
 )
 @pytest.mark.parametrize("fixture", ["empty", "stocked"])
@@ -150,7 +152,6 @@ def test_an_emptied_table_goes_on(stocked: Table) -> None:
     for emptied in (
         stage_overwrite(stocked, SCHEMA.empty_table()),
         stage_delete_where(stocked, "true"),
-        stage_delete_keys(stocked, stocked.read(["id"]).column("id")),
     ):
         assert contents(present(emptied)) == {}
         assert present(emptied).count_fragments() == 0
@@ -203,11 +204,14 @@ def test_writers_elsewhere_send_descriptions(stocked: Table) -> None:
     assert contents(replaced) == by_id(parts([10, 11, 12]))
 
 
-def test_an_append_moves_to_a_newer_version(stocked: Table) -> None:
+def test_written_files_fit_a_newer_version(stocked: Table, tmp_path: Path) -> None:
+    """As for a load that others have overtaken: nothing is written again."""
     written = write_append(stocked, rows(parts([10])))
     moved = present(stage_delete_keys(stocked, pa.array(["0"])))
     moved = present(stage_append(moved, rows(parts([20]))))
+    before = files_below(tmp_path, "data")
     assert set(contents(present(stage_append(moved, written)))) == {*"12345", "10", "20"}
+    assert files_below(tmp_path, "data") == before
 
 
 def test_files_do_not_go_into_other_columns(stocked: Table) -> None:
@@ -220,33 +224,6 @@ def test_files_do_not_go_into_other_columns(stocked: Table) -> None:
         stage_append(colour, written)
     with pytest.raises(PreconditionFailed, match="column layout"):
         combine(colour, [written])
-    longer = present(stage_append(height, written))
-    with pytest.raises(PreconditionFailed, match="column layout"):
-        stage_adopt(colour, longer, [2])
-
-
-def test_adopting_copies_nothing(stocked: Table, tmp_path: Path) -> None:
-    other = present(stage_append(stocked, rows(parts([6, 7], drawing=LARGE))))
-    ours = present(stage_append(stocked, rows(parts([8]))))
-    before = files_below(tmp_path, "data")
-    table = present(stage_adopt(ours, other, [2]))
-    assert files_below(tmp_path, "data") == before
-    assert contents(table) == by_id([*parts([*range(6), 8]), *parts([6, 7], drawing=LARGE)])
-    after = present(stage_upsert(table, rows(parts([7]))))
-    assert contents(after)["7"] == part(7)
-
-
-def test_fragments_that_cannot_be_adopted(stocked: Table, tmp_path: Path) -> None:
-    thinned = present(stage_delete_keys(stocked, pa.array(["1"])))
-    other = present(stage_append(thinned, rows(parts([6]))))
-    with pytest.raises(InvariantBroken, match="no deleted rows"):
-        stage_adopt(present(stage_overwrite(stocked, SCHEMA.empty_table())), other, [0])
-    with pytest.raises(InvariantBroken, match="not in the table already"):
-        stage_adopt(stocked, other, [1])
-    with pytest.raises(InvariantBroken, match="adopted fragment 9"):
-        stage_adopt(stocked, other, [9])
-    with pytest.raises(InvariantBroken, match="within one table"):
-        stage_adopt(stocked, new_table(tmp_path / "elsewhere"), [0])
 
 
 def test_an_overwrite_keeps_field_ids_and_index_definitions(stocked: Table) -> None:
@@ -261,42 +238,6 @@ def test_an_overwrite_keeps_field_ids_and_index_definitions(stocked: Table) -> N
     assert [found.name for found in replaced.dataset.describe_indices()] == ["id_btree"]
     assert replaced.read(where="`id` = '3'").num_rows == 1
     assert replaced.read(where="`id` = '1'").num_rows == 0
-
-
-def test_a_source_may_not_repeat_a_key(stocked: Table) -> None:
-    for numbers in ([1, 1], [70, 70]):
-        with pytest.raises(DuplicateKey, match=f"same `id`: `{numbers[0]}`") as caught:
-            stage_upsert(stocked, rows(parts(numbers)))
-        assert caught.value.details() == {"table": LOCATION, "line": None, "property": "id"}
-    with pytest.raises(DuplicateKey, match="`0`, `1`, `2`, `3`, `4` and 15 more"):
-        stage_upsert(stocked, rows(parts([*range(20), *range(20)])))
-
-
-def test_a_key_may_be_another_column(stocked: Table) -> None:
-    with pytest.raises(RecordError, match="`stock` is null in 2 rows"):
-        stage_upsert(stocked, rows(parts([10, 11], stock=None)), key="stock")
-    table = present(stage_upsert(stocked, rows([part("new", stock=3)]), key="stock"))
-    assert set(contents(table)) == {"0", "1", "2", "new", "4", "5"}
-    table = present(stage_delete_keys(table, pa.array([3, 4]), key="stock"))
-    assert set(contents(table)) == {"0", "1", "2", "5"}
-    with pytest.raises(RecordError, match="keys are string, expected int64"):
-        stage_delete_keys(table, pa.array(["3"]), key="stock")
-
-
-@pytest.mark.parametrize("count", [10, staged.MAX_INDEXED_KEYS + 1])
-def test_keys_are_found_with_and_without_the_index(stocked: Table, count: int) -> None:
-    schema = pa.schema([FIELDS["id"], FIELDS["stock"]])
-    narrow = create_table(stocked.store, "nodes/narrow", schema)
-    ids = [str(number) for number in range(count)]
-    half = pa.table([ids[::2], [0] * len(ids[::2])], schema=schema)
-    narrow = present(stage_append(narrow, half))
-    request = IndexRequest("id", SegmentKind.BTREE, "id_btree")
-    narrow = present(stage_index(narrow, request))
-    narrow = present(stage_upsert(narrow, pa.table([ids, range(count)], schema=schema)))
-    found = dict(zip(*narrow.read().to_pydict().values(), strict=True))
-    assert found == {key: int(key) for key in ids}
-    narrow = present(stage_delete_keys(narrow, pa.array(ids[1:])))
-    assert narrow.read().to_pydict() == {"id": ["0"], "stock": [0]}
 
 
 @pytest.mark.parametrize(
@@ -322,7 +263,7 @@ def test_rows_that_do_not_fit_are_refused(
     for attempt in (
         lambda: stage_append(stocked, given),
         lambda: stage_append(stocked, given.to_reader()),
-        lambda: stage_upsert(stocked, given),
+        lambda: stage_replace(stocked, given, NOWHERE),
         lambda: stage_overwrite(stocked, given),
     ):
         with pytest.raises(RecordError, match=message) as caught:
@@ -347,23 +288,11 @@ def test_a_failing_source_keeps_its_own_error(stocked: Table) -> None:
     assert contents(stocked) == by_id(parts(range(6)))
 
 
-def test_filters_may_be_text_or_expressions(stocked: Table) -> None:
-    by_text = present(stage_delete_where(stocked, "`name` LIKE '%number2' OR `stock` > 4"))
-    by_expression = present(
-        stage_delete_where(stocked, (pc.field("stock") == 2) | (pc.field("stock") > 4))
-    )
-    assert contents(by_text) == contents(by_expression) == by_id(parts([0, 1, 3, 4]))
-    twice = present(stage_delete_where(by_text, "`stock` = 0"))
-    assert contents(twice) == by_id(parts([1, 3, 4]))
-    with pytest.raises(StorageError, match="deleting failed"):
-        stage_delete_where(stocked, "`nmae` = 'x'")
-
-
 def test_a_delete_touches_only_fragments_that_lose_rows(stocked: Table) -> None:
-    after = present(stage_delete_where(stocked, "`stock` = 4"))
+    after = present(stage_delete_addresses(stocked, addresses_of(stocked, ["4"])))
     deleted = [fragment.num_deletions for fragment in after.dataset.get_fragments()]
     assert deleted == [0, 1]
-    emptied = present(stage_delete_where(stocked, "`stock` < 3"))
+    emptied = present(stage_delete_addresses(stocked, addresses_of(stocked, ["0", "1", "2"])))
     assert [fragment.fragment_id for fragment in emptied.dataset.get_fragments()] == [1]
 
 

@@ -16,16 +16,9 @@ from omnigraph_core.errors import ObjectNotFound, StorageError
 from omnigraph_core.storage.compact import compact
 from omnigraph_core.storage.dataset import EMPTY_VERSION, open_table
 from omnigraph_core.storage.indexes import index_coverage, stage_index
-from omnigraph_core.storage.schema_change import add_filled_column, drop_column
 from omnigraph_core.storage.segments import IndexRequest, Metric, SegmentKind
 from omnigraph_core.storage.session import open_store
-from omnigraph_core.storage.staged import (
-    stage_append,
-    stage_delete_keys,
-    stage_delete_where,
-    stage_overwrite,
-    stage_upsert,
-)
+from omnigraph_core.storage.staged import stage_append, stage_overwrite
 from omnigraph_core.storage.sweep import (
     PERMANENT,
     TableFile,
@@ -35,6 +28,13 @@ from omnigraph_core.storage.sweep import (
 )
 from tests.support.parts import LARGE, LOCATION, contents, new_table, part, parts, present, rows
 from tests.support.processes import spawn
+from tests.support.table_writes import (
+    add_filled_column,
+    drop_column,
+    stage_delete_keys,
+    stage_delete_where,
+    stage_upsert,
+)
 
 if TYPE_CHECKING:
     from omnigraph_core.storage.dataset import Table

@@ -13,11 +13,12 @@ from omnigraph_core.errors import InvariantBroken
 from omnigraph_core.storage.dataset import create_table, open_table
 from omnigraph_core.storage.lookup import take_rows
 from omnigraph_core.storage.session import open_store
-from omnigraph_core.storage.staged import stage_append, stage_upsert
+from omnigraph_core.storage.staged import stage_append
 from omnigraph_core.storage.together import read_together
 from tests.support.counting_proxy import CountingProxy
 from tests.support.parts import present
 from tests.support.stores import new_prefix
+from tests.support.table_writes import stage_upsert
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,6 @@ import pytest
 
 from omnigraph_core.storage.compact import compact
 from omnigraph_core.storage.indexes import index_coverage, stage_index
-from omnigraph_core.storage.schema_change import rename_column
 from omnigraph_core.storage.segments import (
     UNINDEXABLE,
     IndexRequest,
@@ -17,8 +16,9 @@ from omnigraph_core.storage.segments import (
     SegmentKind,
     build_segment,
 )
-from omnigraph_core.storage.staged import stage_append, stage_upsert
+from omnigraph_core.storage.staged import stage_append
 from tests.support.parts import nearest, part, parts, present, rows, shaped
+from tests.support.table_writes import rename_column, stage_upsert
 
 if TYPE_CHECKING:
     from omnigraph_core.storage.dataset import Table

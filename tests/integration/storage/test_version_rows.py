@@ -10,19 +10,19 @@ import pyarrow as pa
 
 from omnigraph_core.storage import version_rows
 from omnigraph_core.storage.dataset import create_table, open_table
+from omnigraph_core.storage.fragments import write_append
 from omnigraph_core.storage.lookup import ADDRESS, find_where
 from omnigraph_core.storage.row_space import fragment_states
-from omnigraph_core.storage.schema_change import add_filled_column, add_null_column
 from omnigraph_core.storage.session import open_store
-from omnigraph_core.storage.staged import (
-    stage_adopt,
-    stage_append,
-    stage_delete_keys,
-    stage_overwrite,
-    stage_upsert,
-)
+from omnigraph_core.storage.staged import stage_append, stage_overwrite
 from omnigraph_core.storage.version_rows import NO_ROW, OwnRows, match_rows, unshared
 from tests.support.parts import SCHEMA, parts, present, rows
+from tests.support.table_writes import (
+    add_filled_column,
+    add_null_column,
+    stage_delete_keys,
+    stage_upsert,
+)
 
 if TYPE_CHECKING:
     from omnigraph_core.storage.dataset import Table
@@ -87,9 +87,10 @@ def test_one_id_for_different_files(stocked: Table) -> None:
 
 
 def test_one_file_under_different_ids(stocked: Table) -> None:
-    theirs = present(stage_append(stocked, rows(parts([20, 21]))))
+    written = write_append(stocked, rows(parts([20, 21])))
+    theirs = present(stage_append(stocked, written))
     ours = present(stage_append(stocked, rows(parts([10]))))
-    ours = present(stage_adopt(ours, theirs, [2]))
+    ours = present(stage_append(ours, written))
     assert both(ours, theirs) == (((2,), [], 1), NOTHING)
     less = present(stage_delete_keys(ours, keys(21)))
     assert both(less, theirs) == (((2,), [], 1), ((), [(2, 1)], 1))

@@ -14,12 +14,13 @@ from omnigraph_core.storage.indexes import stage_index
 from omnigraph_core.storage.lookup import ADDRESS
 from omnigraph_core.storage.segments import IndexRequest, SegmentKind
 from omnigraph_core.storage.session import open_store
-from omnigraph_core.storage.staged import stage_append, stage_delete_keys
+from omnigraph_core.storage.staged import stage_append
 from omnigraph_core.topology import columns
 from omnigraph_core.topology import dense as dense_module
 from omnigraph_core.topology.dense import DenseTable
 from omnigraph_core.topology.memory import ByteCache
 from tests.support.parts import new_table, part, parts, present, rows
+from tests.support.table_writes import stage_delete_keys
 
 if TYPE_CHECKING:
     from pathlib import Path

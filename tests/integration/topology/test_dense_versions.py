@@ -15,18 +15,19 @@ from omnigraph_core.errors import InvariantBroken, ObjectNotFound
 from omnigraph_core.storage.compact import compact
 from omnigraph_core.storage.dataset import open_table
 from omnigraph_core.storage.row_space import fragment_states, is_extension, read_fragments
-from omnigraph_core.storage.schema_change import add_null_column, drop_column, rename_column
 from omnigraph_core.storage.session import open_store
-from omnigraph_core.storage.staged import (
-    stage_append,
-    stage_delete_keys,
-    stage_overwrite,
-    stage_upsert,
-)
+from omnigraph_core.storage.staged import stage_append, stage_overwrite
 from omnigraph_core.topology import columns
 from omnigraph_core.topology.dense import DenseTable
 from omnigraph_core.topology.memory import ByteCache
 from tests.support.parts import LOCATION, new_table, part, parts, present, rows
+from tests.support.table_writes import (
+    add_null_column,
+    drop_column,
+    rename_column,
+    stage_delete_keys,
+    stage_upsert,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,15 +16,21 @@ from omnigraph_core.query.typed import TextFunction
 from omnigraph_core.storage.compact import compact
 from omnigraph_core.storage.derived import DerivedFiles
 from omnigraph_core.storage.indexes import stage_index
-from omnigraph_core.storage.schema_change import add_null_column, drop_column, rename_column
 from omnigraph_core.storage.segments import IndexRequest, SegmentKind
-from omnigraph_core.storage.staged import stage_append, stage_delete_keys, stage_upsert
+from omnigraph_core.storage.staged import stage_append
 from omnigraph_core.topology import postings as finding
 from omnigraph_core.topology.dense import DenseTable
 from omnigraph_core.topology.memory import ByteCache
 from omnigraph_core.topology.postings import Postings, postings_of
 from tests.support import text_oracle
 from tests.support.parts import LOCATION, new_table, present, rows
+from tests.support.table_writes import (
+    add_null_column,
+    drop_column,
+    rename_column,
+    stage_delete_keys,
+    stage_upsert,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -18,10 +18,10 @@ from omnigraph_core.schema.document import (
     render_document,
     schema_hash,
 )
-from omnigraph_core.storage.schema_change import drop_column
 from omnigraph_core.write import backfill
 from omnigraph_core.write.backfill import BackfillResult
 from tests.support.loading import lines, rows
+from tests.support.table_writes import drop_column
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

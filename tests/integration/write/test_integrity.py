@@ -13,13 +13,14 @@ from omnigraph_core.storage.dataset import create_table
 from omnigraph_core.storage.indexes import stage_index
 from omnigraph_core.storage.segments import IndexRequest, SegmentKind
 from omnigraph_core.storage.session import open_store
-from omnigraph_core.storage.staged import stage_append, stage_delete_keys, stage_upsert
+from omnigraph_core.storage.staged import stage_append
 from omnigraph_core.violations import Rule, Violations
 from omnigraph_core.write.batches import Places
 from omnigraph_core.write.integrity import check_delta
 from omnigraph_core.write.view import CommittedView
 from tests.support.committed import Row, delta, graph_type, stored_rows
 from tests.support.parts import present
+from tests.support.table_writes import stage_delete_keys, stage_upsert
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Columns change without a data file being written, and everything still works afterwards."""
+"""Columns of every type are added, filled, renamed and dropped; the table works afterwards."""
 
 from __future__ import annotations
 
@@ -8,19 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from omnigraph_core import failpoints
-from omnigraph_core.errors import InvariantBroken, StorageError
 from omnigraph_core.storage.compact import compact
 from omnigraph_core.storage.dataset import EMPTY_VERSION, open_table
 from omnigraph_core.storage.indexes import index_coverage, stage_index
-from omnigraph_core.storage.schema_change import (
-    add_filled_column,
-    add_null_column,
-    drop_column,
-    rename_column,
-)
 from omnigraph_core.storage.segments import IndexRequest, SegmentKind
-from omnigraph_core.storage.staged import stage_append, stage_delete_where, stage_upsert
+from omnigraph_core.storage.staged import stage_append
 from tests.support.parts import (
     LARGE,
     SCHEMA,
@@ -31,6 +23,14 @@ from tests.support.parts import (
     parts,
     present,
     rows,
+)
+from tests.support.table_writes import (
+    add_filled_column,
+    add_null_column,
+    drop_column,
+    rename_column,
+    stage_delete_where,
+    stage_upsert,
 )
 
 if TYPE_CHECKING:
@@ -132,34 +132,6 @@ def test_metadata_changes_write_a_version_and_nothing_else(stocked: Table, tmp_p
     assert contents(stocked) == by_id(parts(range(6)))
 
 
-def test_renamed_columns_keep_ids_values_and_indexes(stocked: Table) -> None:
-    requests = {
-        "stock": IndexRequest("stock", SegmentKind.BTREE, "stock_btree"),
-        "name": IndexRequest("name", SegmentKind.INVERTED, "name_text"),
-    }
-    table = stocked
-    for request in requests.values():
-        table = present(stage_index(table, request))
-    ids = field_ids(table)
-    table = rename_column(rename_column(table, "stock", "on_hand"), "name", "label")
-    assert list(field_ids(table).values()) == list(ids.values())
-    assert {found.columns for found in index_coverage(table)} == {("on_hand",), ("label",)}
-    plan = table.dataset.scanner(filter="`on_hand` = 4").explain_plan()
-    assert "ScalarIndexQuery" in plan
-    table = present(
-        stage_upsert(table, rows(parts([4]), SCHEMA).rename_columns(table.schema.names))
-    )
-    more = rows(parts([7], stock=4)).rename_columns(table.schema.names)
-    table = present(stage_append(table, more))
-    assert set(table.read(["id"], where="`on_hand` = 4").column("id").to_pylist()) == {"4", "7"}
-    hits = table.dataset.to_table(
-        columns=["id", "_score"], full_text_query={"columns": ["label"], "query": "number4"}
-    )
-    assert hits.column("id").to_pylist() == ["4"]
-    table = present(stage_index(table, IndexRequest("on_hand", SegmentKind.BTREE, "stock_btree")))
-    assert table.read(["id"], where="`on_hand` = 4").num_rows == 2
-
-
 def test_a_dropped_column_takes_its_indexes_along(stocked: Table) -> None:
     """A later column may get the dropped one's id: an index left behind would answer for it."""
     table = add_null_column(stocked, pa.field("note", pa.utf8()))
@@ -186,7 +158,6 @@ DEFAULTS: dict[str, tuple[pa.Field, pa.Scalar]] = {
         pa.field("extra", pa.list_(pa.field("item", pa.float32()), 2)),
         pa.scalar([1.0, 2.0], pa.list_(pa.float32(), 2)),
     ),
-    "null": (pa.field("extra", pa.int32()), pa.scalar(None, pa.int32())),
 }
 
 
@@ -226,56 +197,3 @@ def test_a_filled_column_longer_than_a_batch(empty: Table) -> None:
     table = present(stage_append(table, pa.Table.from_arrays(columns, schema=table.schema)))
     table = add_filled_column(table, pa.field("extra", pa.int64()), pa.scalar(3))
     assert table.dataset.count_rows("`extra` = 3") == count
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda t: add_null_column(t, pa.field("name", pa.int64())), "`name` is new"),
-        (
-            lambda t: add_null_column(t, pa.field("extra", pa.int64(), nullable=False)),
-            "`extra` added as null to `nodes/parts` is nullable",
-        ),
-        (
-            lambda t: add_filled_column(t, pa.field("name", pa.int64()), pa.scalar(1)),
-            "`name` is new",
-        ),
-        (
-            lambda t: add_filled_column(t, pa.field("extra", pa.int64()), pa.scalar("one")),
-            "`extra` of type int64 can hold its default one",
-        ),
-        (
-            lambda t: add_filled_column(
-                t, pa.field("extra", pa.int64(), nullable=False), pa.scalar(None, pa.int64())
-            ),
-            "`extra` of type int64 can hold its default None",
-        ),
-        (lambda t: rename_column(t, "nmae", "label"), "has a column `nmae`"),
-        (lambda t: rename_column(t, "item", "label"), "has a column `item`"),
-        (lambda t: rename_column(t, "name", "stock"), "`stock` is new"),
-        (lambda t: drop_column(t, "nmae"), "has a column `nmae`"),
-    ],
-)
-def test_changes_the_planner_never_asks_for(
-    stocked: Table, change: Callable[[Table], Table], message: str
-) -> None:
-    with pytest.raises(InvariantBroken, match=message):
-        change(stocked)
-
-
-def test_the_last_column_stays(stocked: Table) -> None:
-    table = stocked
-    for name in SCHEMA.names[1:]:
-        table = drop_column(table, name)
-    assert table.read().to_pydict() == {"id": [*"012345"]}
-    with pytest.raises(InvariantBroken, match="keeps a column"):
-        drop_column(table, "id")
-
-
-def test_failing_at_any_point_leaves_the_table(stocked: Table) -> None:
-    for point in ("stage.before_files", "stage.after_files", "stage.after_version"):
-        with failpoints.arm(point, "error"), pytest.raises(StorageError, match=point):
-            add_filled_column(stocked, pa.field("extra", pa.int64()), pa.scalar(1))
-        with failpoints.arm(point, "error"), pytest.raises(StorageError, match=point):
-            drop_column(stocked, "name")
-        assert contents(stocked) == by_id(parts(range(6)))
