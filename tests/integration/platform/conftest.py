@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-import dagster as dg
 import pytest
 
+from tests.support.later import Later
 from tests.support.live_platform import LivePlatform
 from tests.support.platform import make_platform
 
@@ -15,7 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    import dagster as dg
+
     from tests.support.platform import Platform
+else:
+    dg = Later("dagster")
 
 
 @pytest.fixture
