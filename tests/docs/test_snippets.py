@@ -32,6 +32,7 @@ from omnigraph_core.errors import CompileError
 from omnigraph_core.ir.compile import compile_file
 from omnigraph_core.schema.build import compile_schema
 from tests.docs.snippets import ROOT, Snippet, all_snippets, pages, snippets
+from tests.support.cases import each
 from tests.support.commands import run_here
 
 if TYPE_CHECKING:
@@ -79,26 +80,26 @@ def test_every_block_has_a_known_language() -> None:
     assert len(pages()) > 5
 
 
-@pytest.mark.parametrize("snippet", of("pg"), ids=str)
+@each("snippet", of("pg"), ids=str)
 def test_schema(snippet: Snippet) -> None:
     catalog = compile_schema(snippet.text, str(snippet))
     assert catalog.nodes or catalog.interfaces or catalog.edges
 
 
-@pytest.mark.parametrize("snippet", of("pg-error"), ids=str)
+@each("snippet", of("pg-error"), ids=str)
 def test_refused_schema(snippet: Snippet) -> None:
     with pytest.raises(CompileError) as refused:
         compile_schema(snippet.text, str(snippet))
     assert set(snippet.arguments) <= codes(refused.value)
 
 
-@pytest.mark.parametrize("snippet", of("gq"), ids=str)
+@each("snippet", of("gq"), ids=str)
 def test_queries(snippet: Snippet) -> None:
     catalog = compile_schema(context_of(snippet))
     assert compile_file(snippet.text, catalog, str(snippet))
 
 
-@pytest.mark.parametrize("snippet", of("gq-error"), ids=str)
+@each("snippet", of("gq-error"), ids=str)
 def test_refused_queries(snippet: Snippet) -> None:
     catalog = compile_schema(context_of(snippet))
     with pytest.raises(CompileError) as refused:
@@ -209,7 +210,7 @@ def run(command: str, folder: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("snippet", of("sh"), ids=str)
+@each("snippet", of("sh"), ids=str)
 def test_shell_blocks_name_real_targets(snippet: Snippet) -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     for line in snippet.text.splitlines():
@@ -218,6 +219,6 @@ def test_shell_blocks_name_real_targets(snippet: Snippet) -> None:
             assert line.split()[1] in targets
 
 
-@pytest.mark.parametrize("snippet", of("json"), ids=str)
+@each("snippet", of("json"), ids=str)
 def test_json_blocks_parse(snippet: Snippet) -> None:
     assert json.loads(snippet.text)

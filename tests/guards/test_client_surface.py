@@ -11,6 +11,7 @@ import pytest
 
 from omnigraph_core.client.remote import RemoteGraph
 from omnigraph_core.engine.omnigraph import Omnigraph
+from tests.support.cases import each
 
 LOCAL_ONLY = {
     "init": "a graph is made where it is kept",
@@ -44,7 +45,7 @@ def test_every_method_is_there_or_is_known_to_be_local() -> None:
     assert REMOTE.keys() - LOCAL.keys() == REMOTE_ONLY
 
 
-@pytest.mark.parametrize("name", sorted(LOCAL.keys() & REMOTE.keys()))
+@each("name", sorted(LOCAL.keys() & REMOTE.keys()))
 def test_parameters_and_results_are_the_same(name: str) -> None:
     if isinstance(LOCAL[name], property):
         assert isinstance(REMOTE[name], property)

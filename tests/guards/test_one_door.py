@@ -5,9 +5,8 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-import pytest
-
 import omnigraph_core
+from tests.support.cases import each
 
 PACKAGE = Path(omnigraph_core.__file__).parent
 
@@ -36,7 +35,7 @@ def users_of(module: str, name: str) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize(
+@each(
     ("module", "name", "users"),
     [
         ("omnigraph_core.manifest.publisher", "publish", {"history/door.py"}),

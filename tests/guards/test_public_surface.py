@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 
-import pytest
+from tests.support.cases import each
 
 SURFACE = {
     "omnigraph_core.schema.parse": {"parse_schema"},
@@ -49,7 +49,7 @@ SURFACE = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", SURFACE)
+@each("name", SURFACE)
 def test_public_names(name: str) -> None:
     module = importlib.import_module(name)
     own = set(getattr(module, "__all__", ())) or {

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
-import subprocess
-import sys
 from pathlib import Path
 
-import pytest
+from tests.support.cases import check_all
 
 ROOT = Path(__file__).parent.parent.parent
 PACKAGE = ROOT / "omnigraph_core"
@@ -21,8 +19,11 @@ def relative(path: Path) -> str:
     return str(path.relative_to(PACKAGE))
 
 
-@pytest.mark.parametrize("path", MODULES, ids=relative)
-def test_module(path: Path) -> None:
+def test_modules() -> None:
+    check_all(MODULES, _check_module, relative)
+
+
+def _check_module(path: Path) -> None:
     text = path.read_text()
     assert len(text.splitlines()) <= 450, "split it: a file this long stops making sense"
     assert "NotImplementedError" not in text
@@ -63,19 +64,3 @@ def test_pins_name_no_registry() -> None:
     lock = (ROOT / "requirements.lock").read_text()
     assert "://" not in lock
     assert "--hash=sha256:" in lock
-
-
-def test_lint_and_format() -> None:
-    ruff = Path(sys.executable).parent / "ruff"
-    for arguments in (["check"], ["format", "--check"]):
-        done = subprocess.run(
-            [ruff, *arguments, "."], cwd=ROOT, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stdout
-
-
-def test_types() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "mypy"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout

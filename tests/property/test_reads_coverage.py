@@ -10,11 +10,10 @@ from functools import cache
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from omnigraph_core.ir.lower import lower_match
 from omnigraph_core.query.ast import Read
 from omnigraph_core.query.checked import CheckedRead
+from tests.support.cases import each
 from tests.support.denotation import matches
 from tests.support.oracle import Given, iter_rows
 from tests.support.oracle_search import Answer
@@ -105,7 +104,7 @@ def _counted(rows: Iterable[Row]) -> Counter[object]:
 ROWS: list[dict[str, Any]] = [{"a": 1, "b": 0.1}, {"a": 2, "b": None}, {"a": 2, "b": None}]
 
 
-@pytest.mark.parametrize(
+@each(
     ("found", "is_ordered", "is_fine"),
     [
         (ROWS, True, True),

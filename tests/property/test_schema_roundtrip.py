@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +14,7 @@ from omnigraph_core.schema.build import compile_schema
 from omnigraph_core.schema.codes import SCHEMA_CODES
 from omnigraph_core.schema.parse import parse_schema
 from omnigraph_core.schema.render import render_schema
+from tests.support.cases import each
 from tests.support.examples import examples
 from tests.support.schema_strategies import schemas
 
@@ -38,7 +38,7 @@ def test_parsing_undoes_rendering(schema: ast.Schema) -> None:
     assert parse_schema(render_schema(schema)) == schema
 
 
-@pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
+@each("path", FIXTURES, ids=lambda path: path.stem)
 def test_rendering_a_fixture_keeps_its_meaning(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert compile_schema(render_schema(parse_schema(text))) == compile_schema(text)

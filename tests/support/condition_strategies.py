@@ -106,9 +106,10 @@ def nodes() -> list[Node]:
 
 def arrow_rows() -> pa.Table:
     """The same rows as a table."""
-    columns = {"id": pa.array([node.id for node in nodes()], pa.utf8())}
+    rows = nodes()
+    columns = {"id": pa.array([node.id for node in rows], pa.utf8())}
     for name, type in COLUMNS.items():
-        columns[name] = arrow_array([node.properties[name] for node in nodes()], type)
+        columns[name] = arrow_array([node.properties[name] for node in rows], type)
     fields = [pa.field("id", pa.utf8(), nullable=False)]
     fields += [pa.field(name, arrow_type(type)) for name, type in COLUMNS.items()]
     return pa.table(columns, schema=pa.schema(fields))

@@ -26,6 +26,11 @@ class Case:
         return f"{self.file.stem}: {self.title}"
 
 
+def case_files(stage: str) -> list[str]:
+    """Names of the files of a stage: a test of slower cases takes one file at a time."""
+    return sorted(path.stem for path in (CORPUS / stage).glob("*.case"))
+
+
 def load_cases(stage: str) -> list[Case]:
     """Every case of a stage, in file and line order; a stage without cases is a mistake."""
     cases = [case for path in sorted((CORPUS / stage).glob("*.case")) for case in _read(path)]

@@ -13,26 +13,35 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import dagster as dg
 import yaml
-from dagster._core.storage.tags import MAX_RETRIES_TAG
-from dagster._core.workspace.context import WorkspaceProcessContext
-from dagster._core.workspace.load_target import WorkspaceFileTarget
-from dagster_graphql.schema import create_schema
 
-from omnigraph_assets.instance import LIVE, PARTITION
 from omnigraph_assets.local.files import environment_of
 from omnigraph_assets.local.parts import Part, start_part, stop_parts
 from omnigraph_assets.local.places import Places
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.history.snapshots import ReadTarget
 from tests.support.faulty_tags import ENVIRONMENT, FAILPOINTS
+from tests.support.later import Later
 from tests.support.live_platform import until
 from tests.support.ports import free_port, is_free
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import TracebackType
+
+    import dagster as dg
+    from dagster._core.storage import tags as tags_of_runs
+    from dagster._core.workspace import context as workspaces
+    from dagster._core.workspace import load_target
+    from dagster_graphql import schema as interface
+
+    from omnigraph_assets import instance as marks
+else:
+    dg, load_target = Later("dagster"), Later("dagster._core.workspace.load_target")
+    tags_of_runs = Later("dagster._core.storage.tags")
+    workspaces = Later("dagster._core.workspace.context")
+    interface = Later("dagster_graphql.schema")
+    marks = Later("omnigraph_assets.instance")
 
 ROOT: Final = Path(__file__).parent.parent.parent
 NAME: Final = "people"
@@ -91,9 +100,9 @@ class FaultyPlatform:
         self.start("code-server")
         self.start("daemon")
         self.instance = dg.DagsterInstance.from_config(str(places.dagster))
-        target = WorkspaceFileTarget([str(places.dagster / "workspace.yaml")])
-        self._workspace = WorkspaceProcessContext(self.instance, target)
-        self._schema = create_schema()
+        target = load_target.WorkspaceFileTarget([str(places.dagster / "workspace.yaml")])
+        self._workspace = workspaces.WorkspaceProcessContext(self.instance, target)
+        self._schema = interface.create_schema()
         return self
 
     def __exit__(
@@ -163,7 +172,8 @@ class FaultyPlatform:
         Args:
             is_repeated: whether Dagster may repeat it; it does not always, so nothing relies on it.
         """
-        tags = {PARTITION: branch} | ({} if is_repeated else {MAX_RETRIES_TAG: "0"})
+        tags = {marks.PARTITION: branch}
+        tags |= {} if is_repeated else {tags_of_runs.MAX_RETRIES_TAG: "0"}
         tags |= {FAILPOINTS: json.dumps(points)} if points else {}
         tags |= {ENVIRONMENT: json.dumps(variables)} if variables else {}
         selector = {
@@ -259,11 +269,11 @@ class FaultyPlatform:
 
     def runs(self, branch: str) -> list[dg.DagsterRun]:
         """All runs of a branch, the newest first."""
-        return list(self.instance.get_runs(dg.RunsFilter(tags={PARTITION: branch})))
+        return list(self.instance.get_runs(dg.RunsFilter(tags={marks.PARTITION: branch})))
 
     def spans(self, branch: str) -> list[tuple[float, float]]:
         """When the runs of a branch began and ended."""
-        records = self.instance.get_run_records(dg.RunsFilter(tags={PARTITION: branch}))
+        records = self.instance.get_run_records(dg.RunsFilter(tags={marks.PARTITION: branch}))
         return [(record.start_time or 0.0, record.end_time or 0.0) for record in records]
 
     def partitions(self) -> set[str]:
@@ -276,7 +286,9 @@ class FaultyPlatform:
 
     def live(self, *branches: str) -> list[str]:
         """Runs of these branches that are not over."""
-        return [run.run_id for name in branches for run in self.runs(name) if run.status in LIVE]
+        return [
+            run.run_id for name in branches for run in self.runs(name) if run.status in marks.LIVE
+        ]
 
     def told(self, branch: str) -> dict[str, set[str]]:
         """Commits by asset that Dagster shows as materialisations of a branch.

@@ -8,15 +8,19 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import dagster as dg
-
 from omnigraph_assets.accepted import state_of
-from omnigraph_assets.build import build_defs
 from omnigraph_assets.config import GraphConfig
 from omnigraph_core.engine.omnigraph import Omnigraph
+from tests.support.later import Later
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import dagster as dg
+
+    from omnigraph_assets import build
+else:
+    dg, build = Later("dagster"), Later("omnigraph_assets.build")
 
 SCHEMA = """
 node Person @description("Who can be asked") {
@@ -68,7 +72,7 @@ class Platform:
 
     def reload(self) -> None:
         """Make the definitions anew, from the schema as it is."""
-        self.defs = build_defs(self.config, state_of(self.graph))
+        self.defs = build.build_defs(self.config, state_of(self.graph))
 
     def load(self, branch: str = "main", **config: object) -> dg.ExecuteInProcessResult:
         """Run the load of a branch."""
@@ -107,7 +111,7 @@ def make_platform(
     given = {"drops": f"{root}/drops", "settle_seconds": 0.0, **settings}
     config = GraphConfig("people", f"{root}/graph", **given)
     instance.add_dynamic_partitions("people_branches", ["main"])
-    return Platform(directory, graph, config, instance, build_defs(config, state_of(graph)))
+    return Platform(directory, graph, config, instance, build.build_defs(config, state_of(graph)))
 
 
 def tick(platform: Platform, sensor: str, cursor: str | None = None) -> Any:

@@ -6,8 +6,7 @@ import json
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-import pytest
-
+from tests.support.cases import each
 from tests.support.processes import ROOT
 from tests.typescript.interfaces import (
     Member,
@@ -50,7 +49,7 @@ def test_the_client_knows_eighteen_operations_and_thirty_one_schemas() -> None:
     assert len(types.documents) + len(types.enums) == 31
 
 
-@pytest.mark.parametrize("operation", client_operations(), ids=by_function)
+@each("operation", client_operations(), ids=by_function)
 def test_operation(operation: Operation) -> None:
     entry = described()["paths"][operation.url][operation.method.lower()]
     assert entry["operationId"] == operation.operation_id
@@ -64,7 +63,7 @@ def test_operation(operation: Operation) -> None:
         assert alternatives(content["application/json"]["schema"]) == {operation.answer}
 
 
-@pytest.mark.parametrize("operation", client_operations(), ids=by_function)
+@each("operation", client_operations(), ids=by_function)
 def test_body(operation: Operation) -> None:
     entry = described()["paths"][operation.url][operation.method.lower()]
     body = entry.get("requestBody")
@@ -76,7 +75,7 @@ def test_body(operation: Operation) -> None:
         assert alternatives(schema) == {operation.body}
 
 
-@pytest.mark.parametrize("operation", client_operations(), ids=by_function)
+@each("operation", client_operations(), ids=by_function)
 def test_refusals_are_error_documents(operation: Operation) -> None:
     entry = described()["paths"][operation.url][operation.method.lower()]
     refused = {status: r for status, r in entry["responses"].items() if status >= "400"}
@@ -85,13 +84,13 @@ def test_refusals_are_error_documents(operation: Operation) -> None:
         assert alternatives(schema) == {"ErrorOutput"}, status
 
 
-@pytest.mark.parametrize("name", sorted(client_types().enums))
+@each("name", sorted(client_types().enums))
 def test_enum(name: str) -> None:
     known = client_types().enums[name]
     assert frozenset(schemas()[name]["enum"]) == known | ADDED_VALUES.get(name, frozenset())
 
 
-@pytest.mark.parametrize("name", sorted(client_types().documents))
+@each("name", sorted(client_types().documents))
 def test_document(name: str) -> None:
     schema = schemas()[name]
     assert schema["type"] == "object"
@@ -144,7 +143,7 @@ def required_parameters(entry: dict[str, Any]) -> set[str]:
     return {p["name"] for p in entry.get("parameters", ()) if p.get("required", False)}
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "expected"),
     [
         ({"table_key": "node:Person", "rows_loaded": 1, "more": []}, []),

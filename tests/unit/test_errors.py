@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from omnigraph_core import errors
 from omnigraph_core.diagnostics import Source, Span, diagnose
+from tests.support.cases import each
 
 
 def subclasses(root: type[errors.OmnigraphError]) -> list[type[errors.OmnigraphError]]:
@@ -75,7 +74,7 @@ EXAMPLES: list[tuple[errors.OmnigraphError, dict[str, object]]] = [
 ]
 
 
-@pytest.mark.parametrize(("error", "details"), EXAMPLES, ids=lambda value: type(value).__name__)
+@each(("error", "details"), EXAMPLES, ids=lambda value: type(value).__name__)
 def test_details_are_json(error: errors.OmnigraphError, details: dict[str, object]) -> None:
     assert json.loads(json.dumps(error.details())) == details
 

@@ -7,6 +7,7 @@ import pytest
 from omnigraph_core.constants import CONSTANTS
 from omnigraph_core.errors import ConfigError
 from omnigraph_core.settings import QUERY_MEMORY, READ_MAX_AGE, SETTINGS, Setting
+from tests.support.cases import each
 
 PORT = Setting("OMNIGRAPH_TEST_PORT", default=8080, parse=int, about="A port.")
 
@@ -35,7 +36,7 @@ def test_names_are_unique() -> None:
     assert len(names) == len(set(names))
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "count"),
     [("512", 512), ("64k", 2**16), ("3M", 3 * 2**20), ("2GiB", 2**31), ("1 G", 2**30)],
 )
@@ -43,13 +44,13 @@ def test_bytes_may_have_a_unit(text: str, count: int) -> None:
     assert QUERY_MEMORY.read({QUERY_MEMORY.name: text}) == count
 
 
-@pytest.mark.parametrize("text", ["0", "-1", "1.5G", "G", "many", "1T"])
+@each("text", ["0", "-1", "1.5G", "G", "many", "1T"])
 def test_bytes_that_are_none(text: str) -> None:
     with pytest.raises(ConfigError, match="OMNIGRAPH_QUERY_MEMORY"):
         QUERY_MEMORY.read({QUERY_MEMORY.name: text})
 
 
-@pytest.mark.parametrize("text", ["-1", "inf", "nan", "soon"])
+@each("text", ["-1", "inf", "nan", "soon"])
 def test_an_age_that_is_none(text: str) -> None:
     with pytest.raises(ConfigError, match="OMNIGRAPH_READ_MAX_AGE"):
         READ_MAX_AGE.read({READ_MAX_AGE.name: text})

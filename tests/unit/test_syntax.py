@@ -21,6 +21,7 @@ from omnigraph_core.syntax import (
     unescape,
     unexpected,
 )
+from tests.support.cases import each
 
 START = re.compile(r"\bgo\b")
 PARSER = Lark('start: ("go" NAME ";")*\nNAME: /[a-z]+/\n%ignore " "', parser="lalr")
@@ -31,7 +32,7 @@ def test_half_a_surrogate_pair_is_found() -> None:
     assert lone_surrogate("ab\ud800c") == Span(2, 3)
 
 
-@pytest.mark.parametrize("text", ["", "plain", 'a "b" \\ c', "\n\r\t", "\\n", "é ✓", "\\\\n"])
+@each("text", ["", "plain", 'a "b" \\ c', "\n\r\t", "\\n", "é ✓", "\\\\n"])
 def test_unescaping_undoes_quoting(text: str) -> None:
     assert unescape(quote(text)) == text
     assert "\n" not in quote(text)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from omnigraph_core.types import I64, STRING, PropType, Scalar, scalars_compatible
+from tests.support.cases import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("type_", "text"),
     [
         (STRING, "String"),

@@ -17,6 +17,7 @@ from omnigraph_core.values import (
     parse_datetime,
     to_json,
 )
+from tests.support.cases import each
 
 F64_LIST = PropType(Scalar.F64, is_list=True)
 STRING_LIST = PropType(Scalar.STRING, is_list=True)
@@ -28,7 +29,7 @@ INTS = PropType(Scalar.I32, is_list=True)
 MOMENT = dt.datetime(2026, 1, 31, 8, 0, tzinfo=dt.UTC)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "value"),
     [
         ("2026-01-31", dt.datetime(2026, 1, 31, tzinfo=dt.UTC)),
@@ -46,7 +47,7 @@ def test_datetime_texts(text: str, value: dt.datetime) -> None:
     assert parse_datetime(text) == value
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     ["", "now", "2026-13-01", "2026-02-30T00:00:00Z", "2026-1-1", "20260131", "2026-01-31T25:00",
      "2026-01-31T08:00:00 UTC", "2026-01-31T08:00:00+24:00", "2026-01-31T08:00:00-00:60",
@@ -65,7 +66,7 @@ def test_dates() -> None:
             parse_date(text)
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "text"),
     [
         ("Ünï", "Ünï"),
@@ -91,7 +92,7 @@ def test_what_equals_nothing_has_no_canonical_text() -> None:
             canonical_text(value)
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "type_", "read"),
     [
         ("x", STRING, "x"),
@@ -120,7 +121,7 @@ def test_json_by_type(value: object, type_: PropType, read: object) -> None:
     assert type(found) is type(read)
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "type_", "problem"),
     [
         (1, STRING, "expected String, found number 1"),
@@ -166,7 +167,7 @@ def test_to_json() -> None:
     assert to_json(None) is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("members", "type", "problem"),
     [
         ([0.5, float("nan")], PropType(Scalar.VECTOR, dimension=2), "element 1: expected a finite"),

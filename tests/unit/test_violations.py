@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
-
 from omnigraph_core.violations import Rule, Violation, Violations
+from tests.support.cases import each
 
 
 def at(line: int | None, file: str | None = None, unit: str = "line") -> Violation:
     return Violation(Rule.RANGE, "too big", "Part", "stock", 9, file=file, line=line, unit=unit)
 
 
-@pytest.mark.parametrize(
+@each(
     ("violation", "text"),
     [
         (at(3, "parts.jsonl"), "parts.jsonl:3: too big"),

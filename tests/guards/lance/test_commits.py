@@ -14,6 +14,7 @@ from lance.fragment import FragmentMetadata, write_fragments
 
 from tests.guards.lance import chain
 from tests.guards.lance.chain import ids_of, skus
+from tests.support.cases import each
 from tests.support.counting_proxy import CountingProxy
 from tests.support.processes import spawn
 
@@ -244,7 +245,7 @@ def test_fragments_travel_as_json(tmp_path: Path) -> None:
     assert ids_of(chain.commit(dataset, LanceOperation.Append(fragments))) == ["a", "b"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("rows", "message"),
     [
         (pa.table({"id": pa.array([None], pa.string())}), "`id` contained null values"),

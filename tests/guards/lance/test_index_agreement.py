@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 import lance
 import numpy as np
 import pyarrow as pa
-import pytest
 from lance.query import FullTextOperator, MatchQuery, PhraseQuery
 
 from tests.guards.lance import chain
+from tests.support.cases import each
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,7 +85,7 @@ class Run:
         return self.random.sample(sorted(self.rows), min(count, len(self.rows)))
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@each("seed", SEEDS)
 def test_indexes_agree_with_a_scan(seed: int, tmp_path: Path) -> None:
     """Results may not depend on which indexes exist: the executor uses them without a check."""
     run = Run(random.Random(seed), chain.create(tmp_path / "parts", SCHEMA))

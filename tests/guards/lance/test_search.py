@@ -13,6 +13,7 @@ from lance.dataset import LanceOperation
 from lance.query import MatchQuery
 
 from tests.guards.lance import chain
+from tests.support.cases import each
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,12 +64,12 @@ def nearest(dataset: LanceDataset, target: list[float], **options: Any) -> list[
 # --- Stable row ids ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("column", "kind", "options"),
     [("kind", "BITMAP", {}), ("tags", "LABEL_LIST", {}), ("body", "INVERTED", PLAIN_TEXT)],
     ids=["bitmap", "label list", "inverted"],
 )
-@pytest.mark.parametrize("are_stable", [False, True], ids=["address", "stable"])
+@each("are_stable", [False, True], ids=["address", "stable"])
 def test_stable_row_ids_find_rows_that_changed(
     column: str, kind: str, options: dict[str, Any], *, are_stable: bool, tmp_path: Path
 ) -> None:

@@ -12,6 +12,7 @@ import typer
 from omnigraph_core.cli.commands.maintain import parse_duration
 from omnigraph_core.settings import PUBLISH_LEASE
 from tests.integration.cli.process import omnigraph
+from tests.support.cases import each
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -167,7 +168,7 @@ def test_mistakes(call: Call, arguments: list[str], code: int, text: str) -> Non
     assert text in errors
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "seconds"),
     [
         ("90", 90),
@@ -184,9 +185,7 @@ def test_durations(text: str, seconds: int) -> None:
     assert parse_duration(text) == timedelta(seconds=seconds)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "1.5h", "-1s", "h", "1y", "1h 30m", "1H", "٣s", "m5", "5 ", "9" * 400, "1h9"]
-)
+@each("text", ["", "1.5h", "-1s", "h", "1y", "1h 30m", "1H", "٣s", "m5", "5 ", "9" * 400, "1h9"])
 def test_what_is_no_duration(text: str) -> None:
     with pytest.raises(typer.BadParameter, match=r"duration|too long"):
         parse_duration(text)

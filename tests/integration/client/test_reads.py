@@ -17,6 +17,7 @@ from omnigraph_core.manifest.image import GraphCommit
 from omnigraph_core.plan.report import PlanReport
 from omnigraph_core.query.typed import EntityKind
 from tests.integration.client.conftest import SCHEMA, Pair, lines
+from tests.support.cases import each
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -207,7 +208,7 @@ READS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", READS)
+@each("name", READS)
 def test_values_are_the_same(pair: Pair, name: str) -> None:
     both(pair, READS[name])
 
@@ -322,7 +323,7 @@ WRONG: dict[str, Callable[[Any], Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", WRONG)
+@each("name", WRONG)
 def test_errors_are_the_same(pair: Pair, name: str) -> None:
     with pytest.raises(OmnigraphError) as local:
         WRONG[name](pair.local)

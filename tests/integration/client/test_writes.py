@@ -16,6 +16,7 @@ from omnigraph_core.errors import ConfigError, DataError, OmnigraphError, Precon
 from omnigraph_core.write.load_model import LoadMode
 from omnigraph_core.write.progress import Step
 from tests.integration.client.conftest import Pair, lines
+from tests.support.cases import each
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -242,7 +243,7 @@ WRONG: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", WRONG)
+@each("name", WRONG)
 def test_errors_are_the_same(pair: Pair, name: str) -> None:
     head = pair.local.head_commit_id_for_branch()
     with pytest.raises(OmnigraphError) as local:

@@ -12,20 +12,23 @@ import tomllib
 from functools import cache
 from importlib.metadata import distribution
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import typer
 import yaml
-from dagster._cli import cli as dagster_cli
-from dagster._daemon.cli import cli as daemon_cli
-from dagster_webserver.cli import cli as webserver_cli
 
-from omnigraph_assets.refresh import LOCATION
 from omnigraph_core.server.main import cli as server_cli
 from omnigraph_core.server.settings import SERVER_SETTINGS
 from omnigraph_core.settings import SETTINGS
 from omnigraph_core.spark.settings import SPARK_SETTINGS
+from tests.support.cases import each
+from tests.support.later import Later
+
+if TYPE_CHECKING:
+    from omnigraph_assets import refresh
+else:
+    refresh = Later("omnigraph_assets.refresh")
 
 ROOT = Path(__file__).parent.parent.parent.parent
 DEPLOY = ROOT / "deploy"
@@ -33,16 +36,20 @@ DOCKERFILES = sorted(DEPLOY.glob("*.Dockerfile"))
 YAMLS = sorted(DEPLOY.rglob("*.yaml"))
 SCRIPTS = sorted(DEPLOY.rglob("*.sh"))
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-COMMANDS = {
-    "dagster": dagster_cli,
-    "dagster-daemon": daemon_cli,
-    "dagster-webserver": webserver_cli,
-    "omnigraph-server": typer.main.get_command(server_cli),
-}
 OF_OTHERS = {"DAGSTER_HOME", "PYTHONPATH", "POSTGRES_USER", "POSTGRES_PASSWORD", "POSTGRES_DB"}
 INSTRUCTIONS = {
     "FROM", "WORKDIR", "COPY", "RUN", "ENV", "USER", "EXPOSE", "VOLUME", "CMD",
 }  # fmt: skip
+
+
+@cache
+def commands() -> dict[str, Any]:
+    return {
+        "dagster": Later("dagster._cli").cli,
+        "dagster-daemon": Later("dagster._daemon.cli").cli,
+        "dagster-webserver": Later("dagster_webserver.cli").cli,
+        "omnigraph-server": typer.main.get_command(server_cli),
+    }
 
 
 def name_of(path: Path) -> str:
@@ -88,7 +95,7 @@ def check_command(words: list[str]) -> None:
         script = DEPLOY / Path(words[0]).name
         assert script.stat().st_mode & 0o111, "is not executable"
         return
-    command, name, rest = COMMANDS[words[0]], words[0], words[1:]
+    command, name, rest = commands()[words[0]], words[0], words[1:]
     assert any(name == point.name for point in entry_points()), f"no command {name}"
     while hasattr(command, "commands"):
         command, rest = command.commands[rest[0]], rest[1:]
@@ -101,7 +108,7 @@ def entry_points() -> list[Any]:
     return [point for name in names for point in distribution(name).entry_points]
 
 
-@pytest.mark.parametrize("path", DOCKERFILES, ids=name_of)
+@each("path", DOCKERFILES, ids=name_of)
 def test_dockerfile(path: Path) -> None:
     for name, rest in instructions(path):
         if name == "FROM":
@@ -131,7 +138,7 @@ def test_context_holds_what_is_copied() -> None:
                     assert any(source == item or source.startswith(f"{item}/") for item in kept)
 
 
-@pytest.mark.parametrize("lock", sorted((DEPLOY / "locks").glob("*.lock")), ids=name_of)
+@each("lock", sorted((DEPLOY / "locks").glob("*.lock")), ids=name_of)
 def test_locks_pin_what_is_tested(lock: Path) -> None:
     """Every version and every hash is that of requirements.lock, except what only images have."""
     tested = pins(ROOT / "requirements.lock")
@@ -154,7 +161,7 @@ def pins(lock: Path) -> dict[str, frozenset[str]]:
     return {pin: frozenset(hashes) for pin, hashes in found.items()}
 
 
-@pytest.mark.parametrize("path", YAMLS, ids=name_of)
+@each("path", YAMLS, ids=name_of)
 def test_yaml(path: Path) -> None:
     """It parses, and every image has a tag that stays what it is."""
     assert all(document for document in documents(name_of(path)))
@@ -166,7 +173,7 @@ def test_yaml(path: Path) -> None:
             assert (DEPLOY / f"{name.removeprefix('omnigraph-')}.Dockerfile").exists()
 
 
-@pytest.mark.parametrize("name", sorted(compose()))
+@each("name", sorted(compose()))
 def test_service(name: str) -> None:
     service = compose()[name]
     assert set(service.get("environment", {})) <= known_variables()
@@ -242,7 +249,7 @@ def test_manifests() -> None:
     check_command(["dagster", "code-server", "start", *location["codeServerArgs"]])
     assert str(location["port"]) == last(DEPLOY / "code-location.Dockerfile", "EXPOSE")
     (listed_location,) = documents("dagster/workspace.yaml")[0]["load_from"]
-    assert location["name"] == listed_location["grpc_server"]["location_name"] == LOCATION
+    assert location["name"] == listed_location["grpc_server"]["location_name"] == refresh.LOCATION
     allowed = by_kind["NetworkPolicy", "spark"]["spec"]["ingress"][0]["from"][0]
     assert allowed["podSelector"]["matchLabels"] == {"deployment": location["name"]}
 

@@ -9,6 +9,7 @@ import pytest
 
 from omnigraph_core.embedding.spec import EmbedSpec, Seed, TypeSpec, load_seed, load_spec
 from omnigraph_core.errors import ConfigError
+from tests.support.cases import each
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,7 +47,7 @@ def test_a_manifest_of_the_older_kind(tmp_path: Path) -> None:
     assert seed.output == tmp_path / "build" / "seed.embedded.jsonl"
 
 
-@pytest.mark.parametrize(
+@each(
     ("document", "problems"),
     [
         ([], ["spec: expected an object, found []"]),
@@ -80,7 +81,7 @@ def test_every_problem_of_a_spec_is_named(
         assert f"{path}: {problem}" in caught.value.message
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "problems"),
     [
         ("- 1", ["manifest: expected an object", "sources.raw_seed", "embeddings: expected"]),

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.corpus import check_case
+from tests.support.cases import check_all
+from tests.support.corpus import case_files, check_case
 from tests.support.query_cases import answer, build_graph, conformance_cases, query_cases
 
 if TYPE_CHECKING:
@@ -44,21 +45,24 @@ def graphs() -> Graphs:
 
 
 @pytest.mark.parametrize("state", STATES)
-@pytest.mark.parametrize("case", query_cases(), ids=str)
-def test_case(
-    case: QueryCase, state: str, graphs: Graphs, tmp_path_factory: pytest.TempPathFactory
+@pytest.mark.parametrize("file", case_files("query"))
+def test_cases(
+    file: str, state: str, graphs: Graphs, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    og = _graph(case, state, graphs, tmp_path_factory)
-    check_case(case.case, answer(og, case.asked))
+    def check(case: QueryCase) -> None:
+        og = _graph(case, state, graphs, tmp_path_factory)
+        check_case(case.case, answer(og, case.asked))
+
+    check_all([case for case in query_cases() if case.case.file.stem == file], check)
 
 
 @pytest.mark.parametrize("state", STATES)
-@pytest.mark.parametrize("case", conformance_cases(), ids=str)
-def test_conformance(
-    case: QueryCase, state: str, graphs: Graphs, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    og = _graph(case, state, graphs, tmp_path_factory)
-    assert answer(og, case.asked) == case.expected
+def test_conformance(state: str, graphs: Graphs, tmp_path_factory: pytest.TempPathFactory) -> None:
+    def check(case: QueryCase) -> None:
+        og = _graph(case, state, graphs, tmp_path_factory)
+        assert answer(og, case.asked) == case.expected
+
+    check_all(conformance_cases(), check)
 
 
 def _graph(

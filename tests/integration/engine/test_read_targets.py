@@ -20,6 +20,7 @@ from omnigraph_core.errors import (
     TagNotFound,
 )
 from omnigraph_core.history.snapshots import ReadTarget
+from tests.support.cases import each
 from tests.support.graphs import PART, new_graph
 
 if TYPE_CHECKING:
@@ -154,7 +155,7 @@ UNKNOWN: dict[str, tuple[type[Exception], Callable[[Omnigraph], object]]] = {
 }
 
 
-@pytest.mark.parametrize("what", UNKNOWN)
+@each("what", UNKNOWN)
 def test_what_is_not_there(history: History, what: str) -> None:
     error, act = UNKNOWN[what]
     with pytest.raises(error):

@@ -26,6 +26,7 @@ from omnigraph_core.exec.trace import Trace
 from omnigraph_core.ir.compile import compile_one
 from omnigraph_core.ir.nodes import QueryIR
 from tests.support import oracle
+from tests.support.cases import each
 from tests.support.dense_runs import NOTHING, PLENTY
 from tests.support.examples import examples
 from tests.support.result_halves import Items, catalog, expected, items, new_items, queries
@@ -112,8 +113,8 @@ def test_the_schema_is_the_one_that_was_promised(stored: Items) -> None:
         assert bool(table.num_rows) is (limit == 99)
 
 
-@pytest.mark.parametrize("clause", ["limit $n", "limit 3 offset $n"])
-@pytest.mark.parametrize("result", ["$a.id", "count($a)", "distinct"])
+@each("clause", ["limit $n", "limit 3 offset $n"])
+@each("result", ["$a.id", "count($a)", "distinct"])
 def test_a_negative_count_of_rows_is_refused(stored: Items, result: str, clause: str) -> None:
     shown = "return distinct { $a.id }" if result == "distinct" else f"return {{ {result} }}"
     text = f"query q($n: I64) {{ match {{ $a: Item }} {shown} {clause} }}"

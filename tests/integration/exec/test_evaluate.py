@@ -39,6 +39,7 @@ from omnigraph_core.schema.arrow import arrow_type, node_schema
 from omnigraph_core.schema.catalog import NodeType, PropertyDef
 from omnigraph_core.types import DATETIME, I64, STRING, PropType, Scalar
 from tests.support import condition_strategies as samples
+from tests.support.cases import each
 from tests.support.dense_runs import NOTHING, PLENTY, Runs, stored
 from tests.support.examples import examples
 from tests.support.oracle import NOW, Given, iter_rows
@@ -118,7 +119,7 @@ def test_truth_of_two_variables(
     assert truth(runs.run("a", "b", params=PARAMS), both, rows).tolist() == accepted(both, rows)
 
 
-@pytest.mark.parametrize("op", [TypedOp.EQ, TypedOp.NE, TypedOp.LT])
+@each("op", [TypedOp.EQ, TypedOp.NE, TypedOp.LT])
 def test_two_nodes_are_compared_by_id(runs: Runs, op: TypedOp) -> None:
     rows = frame(a=[0, 1, 2, -1, -1, 3], b=[0, 2, 1, 1, -1, -1])
     left, right = (PropertyValue(name, "id", STRING.nullable()) for name in "ab")
@@ -184,7 +185,7 @@ def city(variable: str = TARGET) -> PropertyValue:
     return PropertyValue(variable, "city", STRING.nullable())
 
 
-@pytest.mark.parametrize(
+@each(
     ("condition", "hit"),
     [
         (Compare(city(), TypedOp.EQ, Constant("Ulm", STRING)), {"Ulm"}),
@@ -235,7 +236,7 @@ def test_texts_of_two_rows_are_compared_by_code(people: Runs, op: TypedOp) -> No
 # Columns
 
 
-@pytest.mark.parametrize("name", ["id", *samples.COLUMNS])
+@each("name", ["id", *samples.COLUMNS])
 def test_a_property_of_rows(runs: Runs, name: str) -> None:
     chosen = [3, -1, 0, 3, 44]
     column = ROWS.column(name).combine_chunks()
@@ -248,7 +249,7 @@ def test_a_property_of_rows(runs: Runs, name: str) -> None:
     assert found.equals(column.take(places))
 
 
-@pytest.mark.parametrize("name", samples.COLUMNS)
+@each("name", samples.COLUMNS)
 def test_given_values_are_repeated(runs: Runs, name: str) -> None:
     type = samples.COLUMNS[name]
     for row in range(8):

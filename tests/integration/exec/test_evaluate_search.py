@@ -29,6 +29,7 @@ from omnigraph_core.query.typed import (
 from omnigraph_core.schema.arrow import node_schema
 from omnigraph_core.schema.catalog import NodeType, PropertyDef
 from omnigraph_core.types import BOOL, I64, STRING, PropType, Scalar
+from tests.support.cases import each
 from tests.support.dense_runs import NOTHING, PLENTY, Runs, stored
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def looking_for(query: TypedExpr) -> TextMatch:
 RED = looking_for(Constant("red", STRING))
 
 
-@pytest.mark.parametrize(
+@each(
     ("condition", "expected"),
     [
         (Holds(RED), [0, 4]),

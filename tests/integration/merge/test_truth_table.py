@@ -16,6 +16,7 @@ import pytest
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.errors import MergeConflicts
 from omnigraph_core.merge.model import MergeOutcome
+from tests.support.cases import each
 from tests.support.merge_worlds import graph_of, load
 
 if TYPE_CHECKING:
@@ -175,8 +176,8 @@ def after(*names: str) -> Graph:
     return {key: rows for key, rows in graph.items() if rows}
 
 
-@pytest.mark.parametrize("target", EDITS)
 @pytest.mark.parametrize("source", EDITS)
+@each("target", EDITS)
 def test_cell(og: Omnigraph, source: str, target: str) -> None:
     branch = f"cell-{source}-{target}"
     og.branch_create(branch, source=f"target-{target}")

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import dagster as dg
 import pytest
 
+from tests.support.later import Later
 from tests.support.platform import make_platform
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    import dagster as dg
+
     from tests.support.platform import Platform
+else:
+    dg = Later("dagster")
 
 
 @pytest.fixture

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import dagster as dg
 import pytest
 
+from tests.support.later import Later
 from tests.support.platform import PEOPLE, WIDER
 
 if TYPE_CHECKING:
+    import dagster as dg
+
     from tests.support.platform import Platform
+else:
+    dg = Later("dagster")
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::dagster.BetaWarning"),

@@ -6,21 +6,26 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import dagster as dg
 import pytest
 import yaml
 
 from omnigraph_assets.accepted import read_state, state_of
-from omnigraph_assets.build import build_defs
-from omnigraph_assets.components.graph import GraphComponent
 from omnigraph_assets.config import GraphConfig
-from omnigraph_assets.definitions import defs as code_location
 from omnigraph_core.errors import ConfigError
+from tests.support.later import Later
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import dagster as dg
+
+    from omnigraph_assets import build, definitions
+    from omnigraph_assets.components import graph as components
     from tests.support.platform import Platform
+else:
+    dg, build = Later("dagster"), Later("omnigraph_assets.build")
+    definitions = Later("omnigraph_assets.definitions")
+    components = Later("omnigraph_assets.components.graph")
 
 ROOT = Path(__file__).parent.parent.parent.parent
 SNAPSHOT = Path(__file__).parent / "definitions.txt"
@@ -72,7 +77,7 @@ def test_the_definitions_of_a_schema(platform: Platform) -> None:
 
 def test_several_graphs_live_in_one_code_location(platform: Platform) -> None:
     other = GraphConfig("others", platform.config.uri, drops=platform.config.drops)
-    both = dg.Definitions.merge(platform.defs, build_defs(other, state_of(platform.graph)))
+    both = dg.Definitions.merge(platform.defs, build.build_defs(other, state_of(platform.graph)))
     dg.Definitions.validate_loadable(both)
     graphs = {spec.key.path[0] for spec in both.resolve_all_asset_specs()}
     assert graphs == {"people", "others"}
@@ -81,14 +86,14 @@ def test_several_graphs_live_in_one_code_location(platform: Platform) -> None:
 
 
 def test_definitions_are_made_from_the_state_that_is_kept(platform: Platform) -> None:
-    component = GraphComponent(name="people", uri=platform.config.uri)
+    component = components.GraphComponent(name="people", uri=platform.config.uri)
     kept = platform.directory / "state"
     component.write_state_to_path(kept)
     assert read_state(kept) == state_of(platform.graph)
     platform.graph.schema_apply("node Place { name: String @key }", allow_data_loss=True)
 
     def keys(path: Path | None, uri: str = platform.config.uri) -> set[str]:
-        graph = GraphComponent(name="people", uri=uri)
+        graph = components.GraphComponent(name="people", uri=uri)
         context = dg.ComponentTree.for_test().load_context
         made = graph.build_defs_from_state(context, path)
         return {spec.key.path[-1] for spec in made.resolve_all_asset_specs()}
@@ -111,7 +116,7 @@ def test_the_files_of_the_repository(
         limits = instance.get_concurrency_config().run_queue_config
         assert limits is not None
         assert limits.tag_concurrency_limits[0]["key"] == "dagster/partition"
-        keys = {spec.key.to_user_string() for spec in code_location().resolve_all_asset_specs()}
+        keys = {spec.key.to_user_string() for spec in definitions.defs().resolve_all_asset_specs()}
     assert {"graph/nodes/Person", "graph/edges/Knows", "graph/manifest", "graph/drops"} <= keys
     workspace = yaml.safe_load((ROOT / "workspace.yaml").read_text())
     (location,) = workspace["load_from"]

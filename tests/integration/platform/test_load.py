@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-import dagster as dg
+from typing import TYPE_CHECKING
+
 import pytest
 
-from omnigraph_assets.load import publish_guarded
 from omnigraph_core.history.locks import schema_lock
 from omnigraph_core.history.runs import RunStatus
+from tests.support.later import Later
 from tests.support.platform import PEOPLE, WIDER, Platform, told
+
+if TYPE_CHECKING:
+    import dagster as dg
+
+    from omnigraph_assets import load
+else:
+    dg, load = Later("dagster"), Later("omnigraph_assets.load")
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::dagster.BetaWarning"),
@@ -115,12 +123,12 @@ def test_a_load_that_has_to_wait_is_published_later_and_once(platform: Platform)
         assert platform.head() == before
         (run,) = platform.graph.list_runs(status=RunStatus.RUNNING)
         heard: list[str] = []
-        assert publish_guarded(platform.graph, run.run_id, heard.append) is None
+        assert load.publish_guarded(platform.graph, run.run_id, heard.append) is None
         assert "somebody is changing the schema" in heard[0]
-    published = publish_guarded(platform.graph, run.run_id, heard.append)
+    published = load.publish_guarded(platform.graph, run.run_id, heard.append)
     assert published is not None
     assert published.commit_id == platform.head()
-    assert publish_guarded(platform.graph, run.run_id, heard.append) is not None
+    assert load.publish_guarded(platform.graph, run.run_id, heard.append) is not None
     assert platform.head() == published.commit_id
     assert platform.rows("node:Person") == 2
 
@@ -148,7 +156,7 @@ def test_a_schema_that_changes_before_the_publish_rejects_the_load(platform: Pla
     platform.graph.schema_apply(WIDER)
     before = platform.head()
     with pytest.raises(dg.Failure, match="planned under the schema"):
-        publish_guarded(platform.graph, run.run_id, print)
+        load.publish_guarded(platform.graph, run.run_id, print)
     assert platform.graph.get_run(run.run_id).status is RunStatus.ABORTED
     assert platform.head() == before
     platform.reload()

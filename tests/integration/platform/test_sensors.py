@@ -13,20 +13,25 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import dagster as dg
 import pytest
 
-from omnigraph_assets.dead_runs import is_alive
 from omnigraph_assets.drops import LOADED, QUARANTINE, LocalDrops, digest_of
 from omnigraph_assets.loads import begin_load
-from omnigraph_assets.notify import post
 from omnigraph_core.history.locks import schema_lock
 from omnigraph_core.history.runs import RunStatus
+from tests.support.later import Later
 from tests.support.platform import PEOPLE, WIDER, Platform, carry_out, look, tick
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    import dagster as dg
+
+    from omnigraph_assets import dead_runs, notify
+else:
+    dg = Later("dagster")
+    dead_runs, notify = Later("omnigraph_assets.dead_runs"), Later("omnigraph_assets.notify")
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::dagster.BetaWarning"),
@@ -182,9 +187,9 @@ def test_a_planned_load_that_nobody_works_on_is_planned_again(
 def test_a_process_is_told_from_a_later_one_of_its_number() -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as ended:
         ended.wait()
-    assert not is_alive(ended.pid, time.time())
-    assert is_alive(os.getpid(), time.time())
-    assert not is_alive(os.getpid(), time.time() - 365 * 86_400)
+    assert not dead_runs.is_alive(ended.pid, time.time())
+    assert dead_runs.is_alive(os.getpid(), time.time())
+    assert not dead_runs.is_alive(os.getpid(), time.time() - 365 * 86_400)
 
 
 @contextmanager
@@ -209,10 +214,10 @@ def listening(heard: list[dict[str, Any]]) -> Iterator[str]:
 def test_failures_are_posted() -> None:
     heard: list[dict[str, Any]] = []
     with listening(heard) as address:
-        post(address, {"job": "load"})
+        notify.post(address, {"job": "load"})
     assert heard == [{"job": "load"}]
     with pytest.raises(dg.Failure, match="nobody at"):
-        post(address, {})
+        notify.post(address, {})
 
 
 def test_failed_runs_of_jobs_and_of_automation_are_told_of(platform: Platform) -> None:

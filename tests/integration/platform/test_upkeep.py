@@ -6,13 +6,17 @@ import datetime as dt
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import dagster as dg
 import pytest
 
+from tests.support.later import Later
 from tests.support.platform import PEOPLE, told
 
 if TYPE_CHECKING:
+    import dagster as dg
+
     from tests.support.platform import Platform
+else:
+    dg = Later("dagster")
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::dagster.BetaWarning"),

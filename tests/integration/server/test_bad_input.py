@@ -12,6 +12,7 @@ from urllib.parse import quote
 import pytest
 
 from omnigraph_core.server.protocol import Protocol
+from tests.support.cases import each
 from tests.support.raw_http import (
     answers,
     check_refusal,
@@ -132,7 +133,7 @@ def test_every_operation_refuses_what_cannot_be(server: Client) -> None:
 # Bodies
 
 
-@pytest.mark.parametrize(
+@each(
     ("body", "status"),
     [
         ({"query_source": INSERT, "params": None}, 400),
@@ -164,7 +165,7 @@ def test_of_keys_that_stand_there_twice_the_last_counts(server: Client) -> None:
     assert server.request("POST", "/read", content=text, headers=JSON).status_code == 422
 
 
-@pytest.mark.parametrize(
+@each(
     ("data", "problem"),
     [
         ('{"type": "Part", "data": {"sku": "x1", "name": "n"}}\n{', "line 2"),
@@ -196,7 +197,7 @@ def test_lines_that_are_no_text(server: Client) -> None:
 # Addresses as no client library sends them
 
 
-@pytest.mark.parametrize(
+@each(
     ("target", "status"),
     [
         ("/graphs/../branches", 404),
@@ -253,7 +254,7 @@ NO_REQUESTS: Final = (
 )
 
 
-@pytest.mark.parametrize("data", NO_REQUESTS)
+@each("data", NO_REQUESTS)
 def test_bytes_that_are_no_request(server: Client, data: bytes) -> None:
     answer = exchange(server.url, data)[-1]
     check_refusal(answer, 400)

@@ -9,6 +9,7 @@ import pytest
 
 from omnigraph_core.diff.model import ChangeFilter, ChangeOp
 from tests.support.ageing import clean_up
+from tests.support.cases import each
 from tests.support.served import document, lines, new_stock, part, stock_server
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def test_many_changes_come_in_portions(client: Client, stock: Omnigraph) -> None
     assert len(json.loads(b"".join(pieces))["changes"]) == 3_000
 
 
-@pytest.mark.parametrize(
+@each(
     ("body", "status"),
     [
         ({"from": "main", "to": "nowhere"}, 404),
@@ -162,7 +163,7 @@ def test_a_cursor_at_a_commit(client: Client, stock: Omnigraph) -> None:
     assert other["reason"] == "changes.cursor_rejected"
 
 
-@pytest.mark.parametrize(
+@each(
     ("parameters", "status"),
     [
         ({"cursor": "nonsense"}, 400),

@@ -12,6 +12,7 @@ import pytest
 
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.errors import StorageError
+from tests.support.cases import each
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +36,7 @@ def refused(response: Any, status: int, code: str) -> Any:
     return body
 
 
-@pytest.mark.parametrize(
+@each(
     ("path", "body", "status", "code", "reason"),
     [
         ("/read", {"query_source": "not a query"}, 400, "bad_request", "query.syntax"),
@@ -132,7 +133,7 @@ def test_a_branch_that_is_there(open_server: Client, people: Omnigraph) -> None:
     assert found["reason"] == "conflict.already_exists"
 
 
-@pytest.mark.parametrize(
+@each(
     ("method", "path", "status"),
     [
         ("GET", "/none", 404),
@@ -161,7 +162,7 @@ def test_another_method(open_server: Client) -> None:
     assert answer.headers["allow"] == "DELETE, GET, HEAD, OPTIONS"
 
 
-@pytest.mark.parametrize(
+@each(
     ("content", "headers", "status"),
     [
         (b"{", JSON, 400),
@@ -192,7 +193,7 @@ def test_bodies_of_another_shape(
     refused(answer, status, "bad_request")
 
 
-@pytest.mark.parametrize(
+@each(
     ("content", "headers", "status", "message"),
     [
         (b"{]", {}, 400, "the body is not JSON: Expecting property name"),
@@ -215,9 +216,7 @@ def test_every_problem_of_a_body_is_told(open_server: Client) -> None:
     assert all(part in message for part in ("body.data", "body.mode", "body.branch"))
 
 
-@pytest.mark.parametrize(
-    "query", ["limit=0", "limit=x", "limit=99999999999", "page_token=x", "page_token=%ff"]
-)
+@each("query", ["limit=0", "limit=x", "limit=99999999999", "page_token=x", "page_token=%ff"])
 def test_parameters_that_are_none(open_server: Client, query: str) -> None:
     answer = open_server.get(f"/branches?{query}")
     refused(answer, 400 if "token" in query else 422, "bad_request")
@@ -229,7 +228,7 @@ def test_a_query_that_takes_too_long(open_server: Client) -> None:
     assert (found["reason"], found["retryable"]) == ("query.timeout", True)
 
 
-@pytest.mark.parametrize("given", ["", "a b", "x" * 129, "zoë"])
+@each("given", ["", "a b", "x" * 129, "zoë"])
 def test_request_ids(open_server: Client, given: str) -> None:
     kept = open_server.get("/healthz", headers={"X-Request-Id": "abc-1"})
     assert kept.headers["x-request-id"] == "abc-1"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from omnigraph_core.history.snapshots import ReadTarget
+from tests.support.cases import each
 from tests.support.served import document, lines, new_stock, part, stock_server
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def test_cleanup_shows_before_it_removes(client: Client, stock: Omnigraph) -> No
     assert (done["is_preview"], done["older_than_secs"]) == (False, 10**6)
 
 
-@pytest.mark.parametrize(
+@each(
     ("body", "status"),
     [
         ({}, 400),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from omnigraph_core.server import reference
+from tests.support.cases import each
 from tests.support.processes import ROOT
 from tests.support.server import serving, tokens
 
@@ -141,7 +142,7 @@ def test_the_document_as_a_whole(document: dict[str, Any]) -> None:
     assert len(ids) == len(set(ids))
 
 
-@pytest.mark.parametrize("name", OPERATIONS)
+@each("name", OPERATIONS)
 def test_operation(document: dict[str, Any], name: str) -> None:
     method, path, tag, body, answer = OPERATIONS[name]
     found_method, found_path, operation = operations(document)[name]
@@ -171,7 +172,7 @@ def test_path_and_query_parameters_of_0_3(document: dict[str, Any]) -> None:
         assert [p["name"] for p in found[name][2]["parameters"] if p["in"] == "path"] == [parameter]
 
 
-@pytest.mark.parametrize("name", BODIES)
+@each("name", BODIES)
 def test_component(document: dict[str, Any], name: str) -> None:
     required, optional = (set(keys.split()) for keys in BODIES[name])
     schema = document["components"]["schemas"][name]
@@ -179,7 +180,7 @@ def test_component(document: dict[str, Any], name: str) -> None:
     assert schema["properties"].keys() >= required | optional
 
 
-@pytest.mark.parametrize("name", ENUMS)
+@each("name", ENUMS)
 def test_enum(document: dict[str, Any], name: str) -> None:
     assert set(document["components"]["schemas"][name]["enum"]) >= set(ENUMS[name].split())
 

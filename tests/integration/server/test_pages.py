@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from tests.support.cases import each
 from tests.support.served import document, ended, new_stock, stock_server
 
 if TYPE_CHECKING:
@@ -97,8 +98,8 @@ def test_what_goes_between_two_pages_is_not_missed(
         client.delete(f"/tags/{name}")
 
 
-@pytest.mark.parametrize("path", ["/branches", "/tags", "/commits", "/runs", "/jobs"])
-@pytest.mark.parametrize(
+@each("path", ["/branches", "/tags", "/commits", "/runs", "/jobs"])
+@each(
     ("query", "status"),
     [("limit=0", 422), ("limit=x", 422), ("limit=10001", 422), ("page_token=x", 400)],
 )

@@ -13,6 +13,7 @@ import pytest
 from omnigraph_core.errors import ConfigError
 from omnigraph_core.server import stored_queries
 from omnigraph_core.server.stored_queries import StoredQueries
+from tests.support.cases import each
 from tests.support.served import document, new_stock, stock_server
 from tests.support.server import run_server, tokens
 
@@ -139,7 +140,7 @@ def test_a_demanded_head_must_be_there(client: Client, stock: Omnigraph) -> None
     assert "only reads" in document(reading, 400)["error"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "body", "status"),
     [
         ("nothing", None, 404),

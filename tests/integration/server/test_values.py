@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from omnigraph_core.engine.omnigraph import Omnigraph
+from tests.support.cases import each
 from tests.support.server import server_process
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def test_an_export_holds_the_same_values(server: Client) -> None:
     assert first.replace('"id":"Zoë \\"1\\"\\n",', "") == f'{{"type":"Thing","data":{TEXT}}}'
 
 
-@pytest.mark.parametrize(
+@each(
     ("expression", "text"),
     [
         ("avg($t.exact)", "-1e-7"),
@@ -115,7 +116,7 @@ def sent(server: Client, type: str, value: object) -> Any:
     return server.post("/read", {"query_source": query, "params": {"x": value}})
 
 
-@pytest.mark.parametrize(
+@each(
     ("type", "value", "found"),
     [
         ("String", "ü", "ü"),
@@ -136,7 +137,7 @@ def test_a_parameter_takes(server: Client, type: str, value: object, found: obje
     assert [row["x"] for row in rows] == [found] * 2
 
 
-@pytest.mark.parametrize(
+@each(
     ("type", "value"),
     [
         ("String", 5),

@@ -28,6 +28,7 @@ from omnigraph_core.storage.lookup import (
 from omnigraph_core.storage.segments import IndexRequest, SegmentKind
 from omnigraph_core.storage.session import open_store
 from omnigraph_core.storage.staged import stage_append
+from tests.support.cases import each
 from tests.support.parts import by_id, part, parts, present, rows
 from tests.support.table_writes import stage_delete_keys
 
@@ -76,9 +77,9 @@ def indexed(wide: Table) -> Table:
     return table
 
 
-@pytest.mark.parametrize("places", [FEW, SEVERAL, MANY], ids=["few", "several", "many"])
 @pytest.mark.parametrize("fixture", ["wide", "indexed"])
-@pytest.mark.parametrize("column", VALUES)
+@each("places", [FEW, SEVERAL, MANY], ids=["few", "several", "many"])
+@each("column", VALUES)
 def test_values_of_every_type_are_found(
     request: pytest.FixtureRequest, fixture: str, column: str, places: list[int]
 ) -> None:
@@ -315,7 +316,7 @@ def test_nothing_to_take(stocked: Table) -> None:
     assert list(iter_taken(stocked, pa.array([], pa.uint64()))) == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("sizes", "most_rows", "expected"),
     [
         ([], 9, []),

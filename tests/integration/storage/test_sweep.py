@@ -26,6 +26,7 @@ from omnigraph_core.storage.sweep import (
     list_files,
     reachable_files,
 )
+from tests.support.cases import each
 from tests.support.parts import LARGE, LOCATION, contents, new_table, part, parts, present, rows
 from tests.support.processes import spawn
 from tests.support.table_writes import (
@@ -174,7 +175,7 @@ def test_a_listing_is_of_one_table(tmp_path: Path) -> None:
     assert list_files(table.store, "nodes/none") == ()
 
 
-@pytest.mark.parametrize(
+@each(
     ("path", "unit"),
     [
         ("_indices/6b1e/page_data.lance", "_indices/6b1e"),

@@ -19,6 +19,7 @@ from omnigraph_core.topology import columns
 from omnigraph_core.topology import dense as dense_module
 from omnigraph_core.topology.dense import DenseTable
 from omnigraph_core.topology.memory import ByteCache
+from tests.support.cases import each
 from tests.support.parts import new_table, part, parts, present, rows
 from tests.support.table_writes import stage_delete_keys
 
@@ -114,7 +115,7 @@ def test_values_come_in_the_order_asked_for(wide: Table, dense: DenseTable, name
     assert dense.values(name, None).equals(stored(wide, name))
 
 
-@pytest.mark.parametrize("name", NUMERIC)
+@each("name", NUMERIC)
 def test_numbers_truths_and_dates_are_numpy_arrays(wide: Table, name: str) -> None:
     values, mask = DenseTable(wide, ByteCache(ROOM)).numpy(name)
     column = stored(wide, name)

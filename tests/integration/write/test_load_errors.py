@@ -15,6 +15,7 @@ from omnigraph_core.errors import (
     RecordError,
 )
 from omnigraph_core.violations import Rule
+from tests.support.cases import each
 from tests.support.loading import (
     Record,
     bin_,
@@ -309,7 +310,7 @@ SETS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("wrong", [*RECORDS, *ROWS, *SETS], ids=lambda wrong: wrong.name)
+@each("wrong", [*RECORDS, *ROWS, *SETS], ids=lambda wrong: wrong.name)
 def test_load(graph: Omnigraph, wrong: Wrong) -> None:
     problem = refused(graph, *wrong.given, **wrong.options)
     assert type(problem) is wrong.error
@@ -340,7 +341,7 @@ def test_every_rule_of_a_load_is_in_the_table() -> None:
     assert {wrong.rule for wrong in (*RECORDS, *ROWS, *SETS)} == set(Rule) - {Rule.EMBEDDING}
 
 
-@pytest.mark.parametrize("wrong", [*RECORDS, *ROWS, *SETS], ids=lambda wrong: wrong.name)
+@each("wrong", [*RECORDS, *ROWS, *SETS], ids=lambda wrong: wrong.name)
 def test_a_dry_run_finds_the_same(graph: Omnigraph, wrong: Wrong) -> None:
     problem = refused(graph, *wrong.given, **wrong.options)
     again = refused(graph, *wrong.given, **wrong.options, dry_run=True)

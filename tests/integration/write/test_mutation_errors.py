@@ -16,6 +16,7 @@ from omnigraph_core.errors import (
     RecordError,
 )
 from omnigraph_core.violations import Rule
+from tests.support.cases import each
 from tests.support.loading import (
     bin_id,
     places,
@@ -135,7 +136,7 @@ STATEMENTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("wrong", STATEMENTS, ids=lambda wrong: wrong.name)
+@each("wrong", STATEMENTS, ids=lambda wrong: wrong.name)
 def test_mutation(graph: Omnigraph, wrong: WrongStatement) -> None:
     problem = refused_mutation(graph, wrong.query, wrong.params)
     assert type(problem) is wrong.error
@@ -167,7 +168,7 @@ def test_a_mutation_reports_every_mistake(graph: Omnigraph) -> None:
 SET_KEY = 'update Part set { sku: "y" } where sku = "a"'
 
 
-@pytest.mark.parametrize(
+@each(
     ("statements", "code", "at", "message"),
     [
         ('insert Part { sku: "z" }', "T12", "Part", "`Part` needs `name`"),

@@ -11,6 +11,7 @@ from omnigraph_core.cli.aliases import Asked, asked, value_of
 from omnigraph_core.cli.target import GivenGraph
 from omnigraph_core.errors import ConfigError, QueryNotFound, QuerySyntaxError
 from omnigraph_core.query.ast import TypeRef
+from tests.support.cases import each
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -144,7 +145,7 @@ def test_text_that_is_no_query(folder: Path) -> None:
         ask("stock", "M8", alias="part", name="parts")
 
 
-@pytest.mark.parametrize(
+@each(
     ("argument", "declared", "value"),
     [
         ("2026", TypeRef("String"), "2026"),

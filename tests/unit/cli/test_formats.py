@@ -14,6 +14,7 @@ from omnigraph_core.cli import formats
 from omnigraph_core.cli.formats import Answer, Layout, display_width, iter_output
 from omnigraph_core.exec.result import QueryResult
 from omnigraph_core.query.descriptor import ResultColumn, ValueKind
+from tests.support.cases import each
 from tests.unit.manifest.samples import image, snapshot
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ def test_long_cells_are_wrapped() -> None:
     assert text.splitlines()[3:] == ["abcd | 1", "efgh |  ", "ij   |  ", "k    | 2"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("max_width", "header"),
     [(3, "a_long_…"), (9, "a_long_h…"), (14, "a_long_heading"), (20, "a_long_heading" + " " * 6)],
 )

@@ -16,6 +16,7 @@ from omnigraph_core.write import sources
 from omnigraph_core.write.embed import EmbedMode
 from omnigraph_core.write.load_model import LoadMode
 from omnigraph_core.write.progress import Step
+from tests.support.cases import each
 
 
 @pytest.mark.parametrize(
@@ -35,7 +36,7 @@ def test_steps_and_branch() -> None:
     assert options.MAIN == MAIN
 
 
-@pytest.mark.parametrize(
+@each(
     ("embed", "is_off", "chosen"),
     [(None, False, "now"), ("defer", False, "defer"), (None, True, "off"), ("off", True, "off")],
 )

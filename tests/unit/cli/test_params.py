@@ -7,6 +7,7 @@ import typer
 
 from omnigraph_core.cli.params import read_params
 from omnigraph_core.errors import ConfigError
+from tests.support.cases import each
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,7 +26,7 @@ def test_text_or_file_or_nothing(tmp_path: Path) -> None:
         read_params("{}", path)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "message"),
     [
         ("", "--params: expected a JSON object: Expecting value"),

@@ -7,11 +7,12 @@ import typer
 
 from omnigraph_core.cli.snapshots import named_target
 from omnigraph_core.history.snapshots import ReadTarget
+from tests.support.cases import each
 
 COMMIT = "01M7HCRA2YB7TR5DXVE32ATFRJ"
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "target"),
     [
         ("main", ReadTarget(branch="main")),
@@ -30,7 +31,7 @@ def test_named_target(text: str, target: ReadTarget) -> None:
     assert named_target(text) == target
 
 
-@pytest.mark.parametrize("text", ["", " ", "tag:", "branch:"])
+@each("text", ["", " ", "tag:", "branch:"])
 def test_nothing_is_named(text: str) -> None:
     with pytest.raises(typer.BadParameter, match="expected a branch, a commit id or tag:NAME"):
         named_target(text)

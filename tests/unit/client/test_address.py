@@ -7,9 +7,10 @@ import pytest
 from omnigraph_core.client.address import parse_address
 from omnigraph_core.client.remote import RemoteGraph
 from omnigraph_core.errors import ConfigError
+from tests.support.cases import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "url"),
     [
         ("http://127.0.0.1:8080", "http://127.0.0.1:8080"),
@@ -22,7 +23,7 @@ def test_urls(given: str, url: str) -> None:
     assert parse_address(given) == url
 
 
-@pytest.mark.parametrize(
+@each(
     "given",
     [
         "",

@@ -28,6 +28,7 @@ from omnigraph_core.plan.report import IndexUse, PlanReport, StepReport, Work
 from omnigraph_core.schema.ast import Cardinality, Check, Key, Range, Unique
 from omnigraph_core.schema.migrate import MigrationCode, Step, TypeKind, UnsupportedChange, steps
 from omnigraph_core.types import PropType, Scalar
+from tests.support.cases import each
 
 COMMIT = GraphCommit("c1", None, "main", 4, "c0", None, "ada", 17, "load")
 SCHEMA = AcceptedSchema("node A { }", '{\n  "a": "ü"\n}\n', "h1")
@@ -82,7 +83,7 @@ STEPS: list[Step] = [
 ]
 
 
-@pytest.mark.parametrize("step", STEPS, ids=lambda step: str(step.kind))
+@each("step", STEPS, ids=lambda step: str(step.kind))
 def test_steps_of_migrations(step: Step) -> None:
     found = decode_step(sent(step))
     assert found == step
@@ -181,7 +182,7 @@ def test_jobs_without_a_result(status: str, text: str) -> None:
         outcome(Job("j1", "j1", "load", JobStatus(status), None, None, 1, 2))
 
 
-@pytest.mark.parametrize("document", [None, [], {}, {"manifest_branch": 1}, "text"])
+@each("document", [None, [], {}, {"manifest_branch": 1}, "text"])
 def test_documents_of_another_shape(document: object) -> None:
     with pytest.raises(StorageError, match="cannot be understood"):
         understood(decode_commit, document)

@@ -10,6 +10,7 @@ import pytest
 from omnigraph_core.client.requests import ask, get, moment, segment, upload, write
 from omnigraph_core.errors import ConfigError, ParameterError
 from omnigraph_core.ids import is_ulid
+from tests.support.cases import each
 
 
 def test_reads_have_no_key() -> None:
@@ -37,7 +38,7 @@ def test_writes_have_one() -> None:
     assert not sent.is_read
 
 
-@pytest.mark.parametrize("key", ["", " x", "a\nb", "schlüssel"])
+@each("key", ["", " x", "a\nb", "schlüssel"])
 def test_keys_that_cannot_be_sent(key: str) -> None:
     with pytest.raises(ConfigError, match="idempotency_key"):
         write("POST", "/mutate", {}, key=key)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
-
 from omnigraph_core.client.retries import ATTEMPTS, Attempt, Failure, retry_after
+from tests.support.cases import each
 
 READ = Attempt(1, is_read=True, is_keyed=False)
 KEYED = Attempt(1, is_read=False, is_keyed=True)
 PLAIN = Attempt(1, is_read=False, is_keyed=False)
 
 
-@pytest.mark.parametrize(
+@each(
     ("failure", "read", "keyed", "plain"),
     [
         (Failure.NOT_SENT, True, True, True),

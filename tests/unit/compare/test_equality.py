@@ -13,6 +13,7 @@ import pytest
 
 from omnigraph_core.compare.equality import equal_columns, equal_values
 from omnigraph_core.errors import InvariantBroken
+from tests.support.cases import each
 
 NAN = float("nan")
 OTHER_NAN = struct.unpack("<d", struct.pack("<Q", 0x7FF8_0000_0000_0001))[0]
@@ -51,7 +52,7 @@ def exact(value: Any) -> Any:
     return (type(value).__name__, value)
 
 
-@pytest.mark.parametrize(("kind", "values"), CASES.values(), ids=CASES)
+@each(("kind", "values"), CASES.values(), ids=CASES)
 def test_every_value_with_every_other(kind: pa.DataType, values: list[Any]) -> None:
     pairs = [(a, b) for a in values for b in values]
     random.Random(1).shuffle(pairs)
@@ -65,7 +66,7 @@ def test_every_value_with_every_other(kind: pa.DataType, values: list[Any]) -> N
         assert equal_values(chunked, b).tolist() == expected, "of chunks"
 
 
-@pytest.mark.parametrize(("kind", "values"), CASES.values(), ids=CASES)
+@each(("kind", "values"), CASES.values(), ids=CASES)
 def test_nothing_and_nulls_alone(kind: pa.DataType, values: list[Any]) -> None:
     none = pa.array([], kind)
     assert equal_values(none, none).tolist() == []

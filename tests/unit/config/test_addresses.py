@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-
-import pytest
+from typing import TYPE_CHECKING
 
 from omnigraph_core.config.addresses import bearer_token, policy_file, resource_id
 from omnigraph_core.config.model import (
@@ -14,6 +13,10 @@ from omnigraph_core.config.model import (
     PolicyConfig,
     ServerConfig,
 )
+from tests.support.cases import each
+
+if TYPE_CHECKING:
+    import pytest
 
 GRAPHS = {
     "team": GraphConfig("https://host/a", "TEAM_TOKEN", Path("team.yaml")),
@@ -36,7 +39,7 @@ def test_policy() -> None:
     assert policy_file(Config(), None) is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "outside", "inside", "token"),
     [
         ("team", {}, {}, None),

@@ -16,6 +16,7 @@ from omnigraph_core.config.model import (
     ServerConfig,
 )
 from omnigraph_core.errors import ConfigError
+from tests.support.cases import each
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -112,7 +113,7 @@ def test_every_member(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("text", ["", "\n# nothing\n", "---\n", "~\n", "\ufeff"])
+@each("text", ["", "\n# nothing\n", "---\n", "~\n", "\ufeff"])
 def test_nothing_at_all(tmp_path: Path, text: str) -> None:
     assert load(tmp_path, text) == Config(tmp_path / "omnigraph.yaml", tmp_path)
 
@@ -184,7 +185,7 @@ aliases:
     ]
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "expected"),
     [
         ("cli: {", "1: not YAML: "),

@@ -14,6 +14,7 @@ from omnigraph_core.diff.follow import FollowedType
 from omnigraph_core.diff.model import ChangeFilter, ChangeOp
 from omnigraph_core.errors import CursorRejected
 from omnigraph_core.query.typed import EntityKind
+from tests.support.cases import each
 
 PARTS = FollowedType(("Part", "Item"), ("edge:Part", "node:Item"))
 CURSOR = Cursor("01DOMAIN", "review/parts", "01BRANCH", "f00d", "01COMMIT", "main", 7, (PARTS,))
@@ -30,7 +31,7 @@ def refusal(text: str) -> str:
     return caught.value.message
 
 
-@pytest.mark.parametrize("branch", ["main", "a", "ab", "abc", "Prüfung ✓"])
+@each("branch", ["main", "a", "ab", "abc", "Prüfung ✓"])
 def test_round_trip(branch: str) -> None:
     """Texts of every length: none needs padding."""
     for cursor in (replace(CURSOR, branch=branch), replace(CURSOR, branch=branch, types=())):

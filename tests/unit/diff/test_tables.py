@@ -16,6 +16,7 @@ from omnigraph_core.query.typed import EntityKind
 from omnigraph_core.schema.build import compile_schema
 from omnigraph_core.schema.continuity import continuity, next_document
 from omnigraph_core.schema.document import build_document, render_document, schema_hash
+from tests.support.cases import each
 from tests.unit.manifest.samples import entry, image, snapshot
 
 if TYPE_CHECKING:
@@ -167,7 +168,7 @@ def test_one_location_under_unrelated_names() -> None:
     assert dict(pair.renamed) == {"name": "name"}
 
 
-@pytest.mark.parametrize("operation", list(TableOperation))
+@each("operation", list(TableOperation))
 def test_rewrites_right_after_each_other(operation: TableOperation) -> None:
     before, after = state(PART), state(replace(PART, **NEXT, operation=operation))
     is_rewrite = operation in (TableOperation.INDEX, TableOperation.COMPACTION)
@@ -177,7 +178,7 @@ def test_rewrites_right_after_each_other(operation: TableOperation) -> None:
     assert len(pairs(before, skipped, is_successive=True)) == 1
 
 
-@pytest.mark.parametrize(
+@each(
     ("filter", "expected"),
     [
         (ChangeFilter(kinds=frozenset({EntityKind.EDGE})), ["edge:Fits"]),

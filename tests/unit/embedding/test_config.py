@@ -11,6 +11,7 @@ from omnigraph_core.embedding.config import EmbedConfig, Patience, Provider, rea
 from omnigraph_core.embedding.embedder import Embedder
 from omnigraph_core.errors import ConfigError
 from omnigraph_core.settings import SETTINGS
+from tests.support.cases import each
 
 EMBEDDING = [
     name
@@ -35,7 +36,7 @@ def config(monkeypatch: pytest.MonkeyPatch, **variables: str) -> EmbedConfig:
     return read_config()
 
 
-@pytest.mark.parametrize(
+@each(
     ("variables", "provider", "url", "key", "key_name"),
     [
         ({}, "gemini", GEMINI_URL, None, "GEMINI_API_KEY"),
@@ -81,7 +82,7 @@ def test_the_provider_follows_from_the_keys(
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("provider", "variables", "url"),
     [
         ("gemini", {"OMNIGRAPH_GEMINI_BASE_URL": "http://a/v1beta/"}, "http://a/v1beta"),
@@ -102,7 +103,7 @@ def test_addresses(
     assert config(monkeypatch, OMNIGRAPH_EMBED_PROVIDER=provider, **variables).base_url == url
 
 
-@pytest.mark.parametrize(
+@each(
     ("provider", "variables", "model"),
     [
         ("gemini", {}, "gemini-embedding-2-preview"),
@@ -146,14 +147,14 @@ def test_other_services_may_do_without_a_key(monkeypatch: pytest.MonkeyPatch) ->
     assert config(monkeypatch, OPENAI_API_KEY="o").key == "o"
 
 
-@pytest.mark.parametrize("value", ["1", "true", " YES ", "On"])
-@pytest.mark.parametrize("name", ["OMNIGRAPH_EMBEDDINGS_MOCK", "NANOGRAPH_EMBEDDINGS_MOCK"])
+@each("value", ["1", "true", " YES ", "On"])
+@each("name", ["OMNIGRAPH_EMBEDDINGS_MOCK", "NANOGRAPH_EMBEDDINGS_MOCK"])
 def test_the_mock_switch(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     found = config(monkeypatch, **{name: value, "OMNIGRAPH_EMBED_PROVIDER": "gemini"})
     assert found.provider is Provider.MOCK
 
 
-@pytest.mark.parametrize("value", ["0", "false", "off", "2", "", "nonsense"])
+@each("value", ["0", "false", "off", "2", "", "nonsense"])
 def test_anything_else_is_no_mock(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     assert config(monkeypatch, OMNIGRAPH_EMBEDDINGS_MOCK=value).provider is Provider.GEMINI
 
@@ -172,7 +173,7 @@ def test_patience_is_read_from_both_families(monkeypatch: pytest.MonkeyPatch, fa
     assert found.patience == Patience(1.5, 1, 0.02, 60.0)
 
 
-@pytest.mark.parametrize("value", ["0", "-1", "1.5", "many", ""])
+@each("value", ["0", "-1", "1.5", "many", ""])
 def test_figures_that_are_none_mean_the_default(
     monkeypatch: pytest.MonkeyPatch, value: str
 ) -> None:
@@ -192,7 +193,7 @@ def test_the_cache_file(monkeypatch: pytest.MonkeyPatch) -> None:
     assert config(monkeypatch, OMNIGRAPH_EMBED_CACHE="OFF").cache is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("variables", "message"),
     [
         ({"OMNIGRAPH_EMBED_PROVIDER": "magic"}, "expected one of gemini, openai"),
@@ -213,7 +214,7 @@ def test_bad_settings_are_refused_on_first_need(
         embedder.model_for(None)
 
 
-@pytest.mark.parametrize(
+@each(
     "url",
     [
         "http://[::1",
@@ -235,7 +236,7 @@ def test_bad_settings_are_refused_on_first_need(
         f"http://example/{'a' * 70_000}",
     ],
 )
-@pytest.mark.parametrize(
+@each(
     ("provider", "name"),
     [
         ("gemini", "OMNIGRAPH_EMBED_BASE_URL"),
@@ -250,7 +251,7 @@ def test_addresses_no_request_can_go_to(
         config(monkeypatch, OMNIGRAPH_EMBED_PROVIDER=provider, **{name: url})
 
 
-@pytest.mark.parametrize(
+@each(
     "url",
     [
         "http://localhost:11434/v1",
@@ -278,8 +279,8 @@ def test_the_password_of_an_address_is_not_shown(monkeypatch: pytest.MonkeyPatch
     assert "secret" not in str(caught.value)
 
 
-@pytest.mark.parametrize("key", ["secretл", "secret\u00a01", "secret\n1", "secret\x7f1"])
-@pytest.mark.parametrize(
+@each("key", ["secretл", "secret\u00a01", "secret\n1", "secret\x7f1"])
+@each(
     ("provider", "name", "url"),
     [
         ("gemini", "GEMINI_API_KEY", GEMINI_URL),

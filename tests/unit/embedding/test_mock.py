@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 
 import numpy as np
-import pytest
 
 from omnigraph_core.embedding.mock import mock_vectors
 from omnigraph_core.ids import fnv1a64
+from tests.support.cases import each
 
 DOCUMENTED = [
     ("alpha", "-0.5420488, -0.47179943, 0.16090508, 0.67653376"),
@@ -23,7 +23,7 @@ DOCUMENTED = [
 ]
 
 
-@pytest.mark.parametrize(("text", "numbers"), DOCUMENTED)
+@each(("text", "numbers"), DOCUMENTED)
 def test_documented_vectors(text: str, numbers: str) -> None:
     expected = numbers.split(", ")
     found = mock_vectors([text], len(expected))
@@ -46,7 +46,7 @@ def plain_vector(text: str, dimension: int) -> list[np.float32]:
     return [number / norm for number in numbers]
 
 
-@pytest.mark.parametrize("count", [0, 1, 31, 32, 33, 34, 200])
+@each("count", [0, 1, 31, 32, 33, 34, 200])
 def test_many_texts_of_any_length(count: int) -> None:
     choose = random.Random(count)
     texts = [

@@ -16,6 +16,7 @@ from omnigraph_core.embedding.client import Ask, Failure, Task
 from omnigraph_core.embedding.config import EmbedConfig, Patience, Provider
 from omnigraph_core.embedding.retry import ask_patiently
 from omnigraph_core.errors import EmbeddingError
+from tests.support.cases import each
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -115,7 +116,7 @@ def test_being_stopped_ends_the_wait() -> None:
         ask_patiently(client, ["a"], ASK, patient(), waits)
 
 
-@pytest.mark.parametrize(
+@each(
     ("headers", "seconds"),
     [
         ({"retry-after": "7"}, 7.0),

@@ -17,6 +17,7 @@ from omnigraph_core.embedding.seed_rows import (
 from omnigraph_core.embedding.spec import TypeSpec
 from omnigraph_core.errors import ConfigError
 from omnigraph_core.violations import Rule, Violation
+from tests.support.cases import each
 
 
 def row(**data: object) -> SeedRow:
@@ -25,7 +26,7 @@ def row(**data: object) -> SeedRow:
     return parsed
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "text"),
     [
         (None, ""),
@@ -50,7 +51,7 @@ def test_empty_fields_are_left_out_of_the_text() -> None:
     assert source_text(row(), spec) == "type: Part"
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "selector"),
     [
         ("name=bolt", Selector("name", "bolt")),
@@ -63,7 +64,7 @@ def test_selectors(text: str, selector: Selector) -> None:
     assert parse_selector(text) == selector
 
 
-@pytest.mark.parametrize("text", ["", "name", "=bolt", ":name=bolt", "Part:=bolt"])
+@each("text", ["", "name", "=bolt", ":name=bolt", "Part:=bolt"])
 def test_bad_selectors(text: str) -> None:
     with pytest.raises(ConfigError, match="expected"):
         parse_selector(text)
@@ -87,7 +88,7 @@ def test_lines_that_pass() -> None:
     assert number.type_name is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "rule", "message"),
     [
         (b"{", Rule.JSON, "invalid JSON: "),
@@ -115,7 +116,7 @@ def test_many_brackets_are_not_deep() -> None:
     assert json.loads(parsed.render()) == parsed.members
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "text"),
     [
         (b"// a comment \r\n", "// a comment "),
@@ -130,7 +131,7 @@ def test_comments_pass(line: bytes, text: str) -> None:
     assert (comment.text, comment.is_comment, comment.type_name) == (text, True, None)
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "name"),
     [
         (b'{"type": "Part", "data": {"name": "a", "size": 1, "name": "b"}}', "name"),

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from omnigraph_core import errors
 from omnigraph_core.diagnostics import Source, Span, diagnose
 from omnigraph_core.errors.wire import error_document, error_from
 from omnigraph_core.violations import Rule, Violation
+from tests.support.cases import each
 
 PROBLEM = diagnose(Source("node A {", "a.pg"), "P1", "unexpected end", Span(7, 8), hint="close it")
 VIOLATIONS = (
@@ -88,7 +87,7 @@ def test_every_class_has_an_example() -> None:
     assert {type(example) for example in EXAMPLES} == classes(errors.OmnigraphError)
 
 
-@pytest.mark.parametrize("error", EXAMPLES, ids=lambda error: type(error).__name__)
+@each("error", EXAMPLES, ids=lambda error: type(error).__name__)
 def test_an_error_comes_back_as_it_was(error: errors.OmnigraphError) -> None:
     document = json.loads(json.dumps(error_document(error)))
     found = error_from(document, 400)
@@ -127,7 +126,7 @@ def test_what_is_empty_is_left_out() -> None:
     assert error_document(errors.VersionConflict("t", 1, 2))["retryable"] is True
 
 
-@pytest.mark.parametrize(
+@each(
     ("document", "status", "kind"),
     [
         ({"error": "x", "code": "not_found"}, 404, errors.NotFoundError),
@@ -150,7 +149,7 @@ def test_documents_that_name_no_class(
     assert found.message
 
 
-@pytest.mark.parametrize(
+@each(
     "details", [None, [], {"diagnostics": 3}, {"diagnostics": [1, {}]}, {"violations": [{}]},
                 {"message": "other", "kind": "internal"}]
 )  # fmt: skip

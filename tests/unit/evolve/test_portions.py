@@ -7,10 +7,10 @@ from collections import Counter
 from typing import Any
 
 import pyarrow as pa
-import pytest
 
 from omnigraph_core.constants import COMPARE_ROWS
 from omnigraph_core.evolve.portions import count_passes, in_pass
+from tests.support.cases import each
 
 COLUMNS: dict[str, tuple[pa.DataType, list[Any]]] = {
     "text": (pa.utf8(), ["a", "b", "", "a", None, "ä", "a" * 300, "b"]),
@@ -30,8 +30,8 @@ def rows() -> pa.Table:
     return pa.concat_tables([whole.slice(0, 3), whole.slice(3)])
 
 
-@pytest.mark.parametrize("group", [*((name,) for name in COLUMNS), ("text", "number", "day")])
-@pytest.mark.parametrize("passes", [1, 2, 5])
+@each("group", [*((name,) for name in COLUMNS), ("text", "number", "day")])
+@each("passes", [1, 2, 5])
 def test_every_row_is_in_one_pass(group: tuple[str, ...], passes: int) -> None:
     seen: dict[Any, set[int]] = {}
     count: Counter[str] = Counter()

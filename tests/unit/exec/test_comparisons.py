@@ -16,9 +16,10 @@ from omnigraph_core.exec.comparisons import (
 )
 from omnigraph_core.query.typed import TypedOp
 from omnigraph_core.types import F64, I64, PropType, Scalar
+from tests.support.cases import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("column", "expected"),
     [
         (pa.array([1, 2, 3, 4], pa.uint64()), [2, 3]),
@@ -36,7 +37,7 @@ def test_a_slice_of_a_column_as_numbers(column: pa.Array, expected: list[object]
     assert numbers.valid is None
 
 
-@pytest.mark.parametrize("type", [pa.int64(), pa.bool_(), pa.date64(), pa.float32()])
+@each("type", [pa.int64(), pa.bool_(), pa.date64(), pa.float32()])
 def test_nulls_are_told_apart(type: pa.DataType) -> None:
     column = pa.array([1, None, 0], pa.int32()).cast(
         pa.int64() if pa.types.is_temporal(type) else type

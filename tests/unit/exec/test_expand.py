@@ -6,7 +6,6 @@ from itertools import repeat
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,6 +19,7 @@ from omnigraph_core.exec.expand import (
     sums_by_row,
 )
 from omnigraph_core.topology.adjacency import build_neighbours
+from tests.support.cases import each
 from tests.support.examples import examples
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def test_many_sources_in_any_order_are_spread() -> None:
     assert np.array_equal(targets, (numbers + 1) % 5000)
 
 
-@pytest.mark.parametrize(
+@each(
     ("counts", "limit", "runs"),
     [
         ([], 3, []),

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from omnigraph_core.errors import DataError
 from omnigraph_core.exec.json_rows import is_printable, plain_objects, row_lines, row_objects
 from omnigraph_core.schema.build import compile_schema
+from tests.support.cases import each
 
 CATALOG = compile_schema("""
 node Part {
@@ -128,7 +129,7 @@ CASES: dict[str, tuple[pa.Array, list[str]]] = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@each("name", CASES)
 def test_a_value_of_every_type(name: str) -> None:
     column, expected = CASES[name]
     assert texts(column) == expected
@@ -136,7 +137,7 @@ def test_a_value_of_every_type(name: str) -> None:
         json.loads(text)
 
 
-@pytest.mark.parametrize("name", CASES)
+@each("name", CASES)
 def test_a_slice_is_written_as_its_rows_alone(name: str) -> None:
     column, expected = CASES[name]
     for start in range(len(expected)):
@@ -212,14 +213,14 @@ OUTSIDE = {
 }
 
 
-@pytest.mark.parametrize("name", OUTSIDE)
+@each("name", OUTSIDE)
 def test_a_date_without_a_four_digit_year_is_refused(name: str) -> None:
     assert not is_printable(OUTSIDE[name])
     with pytest.raises(DataError, match="`value` holds a date outside the years 1 to 9999"):
         texts(OUTSIDE[name])
 
 
-@pytest.mark.parametrize("name", CASES)
+@each("name", CASES)
 def test_only_what_is_not_finite_is_unprintable(name: str) -> None:
     column = CASES[name][0]
     assert is_printable(column) == ("nan" not in name and name != "not finite")

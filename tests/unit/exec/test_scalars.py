@@ -6,11 +6,11 @@ import datetime as dt
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pytest
 
 from omnigraph_core.exec.scalars import arrow_array, arrow_column
 from omnigraph_core.schema.arrow import arrow_type
 from omnigraph_core.types import DATE, DATETIME, STRING, PropType, Scalar
+from tests.support.cases import each
 
 if TYPE_CHECKING:
     from omnigraph_core.values import Value
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 NOON = dt.datetime(2026, 1, 31, 12, 0, 0, 500000, tzinfo=dt.UTC)
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "type"),
     [
         ("é", STRING),

@@ -14,6 +14,7 @@ from omnigraph_core.history.ancestry import (
     merge_base,
     merge_bases,
 )
+from tests.support.cases import each
 from tests.unit.history.commits import CountingLookup, make_commit
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def test_a_reclaimed_parent_ends_the_walk(walk: Walk) -> None:
     assert ids(walk("c", lookup)) == ["c", "b"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("older", "newer", "expected"),
     [
         ("m", "m", True),
@@ -85,7 +86,7 @@ def test_a_reclaimed_commit_is_still_the_ancestor_of_its_children() -> None:
     assert is_ancestor("reclaimed", "b", CountingLookup([make_commit("b", "reclaimed")]))
 
 
-@pytest.mark.parametrize(
+@each(
     ("source", "target", "base"),
     [
         ("c", "y", "b"),

@@ -19,6 +19,7 @@ from omnigraph_core.history.refs import (
     Lease,
     Tag,
 )
+from tests.support.cases import each
 
 BRANCH = BranchRef(
     "review/parts",
@@ -39,18 +40,18 @@ VALUES: list[tuple[Kind[Any], Any]] = [
 NAMES = [f"{type(value).__name__}{at}" for at, (_, value) in enumerate(VALUES)]
 
 
-@pytest.mark.parametrize(("kind", "value"), VALUES, ids=NAMES)
+@each(("kind", "value"), VALUES, ids=NAMES)
 def test_round_trip(kind: Kind[Any], value: object) -> None:
     assert decode(kind, encode(value), "there") == value
 
 
-@pytest.mark.parametrize(("kind", "value"), VALUES, ids=NAMES)
+@each(("kind", "value"), VALUES, ids=NAMES)
 def test_fields_of_a_newer_release_are_ignored(kind: Kind[Any], value: Any) -> None:
     newer = json.dumps({**asdict(value), "colour": {"deep": [1]}}).encode()
     assert decode(kind, newer, "there") == value
 
 
-@pytest.mark.parametrize(("kind", "value"), VALUES, ids=NAMES)
+@each(("kind", "value"), VALUES, ids=NAMES)
 def test_every_field_is_checked(kind: Kind[Any], value: Any) -> None:
     """A wrong type in any field, and the absence of any required one, is told with the path."""
     for name in asdict(value):
@@ -63,7 +64,7 @@ def test_every_field_is_checked(kind: Kind[Any], value: Any) -> None:
                 decode(kind, json.dumps(rest).encode(), "there")
 
 
-@pytest.mark.parametrize(
+@each(
     ("content", "message"),
     [
         (b"", "not JSON"),

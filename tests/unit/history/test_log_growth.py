@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 import random
 
-import pytest
-
 from omnigraph_core.storage.log import merge_start
+from tests.support.cases import each
 
 MOST = 64
 
@@ -38,7 +37,7 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@each("shape", SHAPES)
 def test_a_row_is_rewritten_a_logarithmic_number_of_times(shape: str) -> None:
     batches = SHAPES[shape]
     sizes, most, rewritten = grow(batches)
@@ -59,7 +58,7 @@ def test_most_appends_rewrite_nothing() -> None:
     assert merges < 20_000 / 40
 
 
-@pytest.mark.parametrize(
+@each(
     ("sizes", "most", "start"),
     [
         ([1, 1, 1, 1], 3, 0),

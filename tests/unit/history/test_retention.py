@@ -12,6 +12,7 @@ from omnigraph_core.constants import CLEANUP_GRACE_SECONDS
 from omnigraph_core.errors import ConfigError
 from omnigraph_core.history.retention import Retention, Version, retained, retention
 from omnigraph_core.settings import PUBLISH_LEASE
+from tests.support.cases import each
 
 HOUR = 3600.0
 NOW = 100 * HOUR
@@ -121,7 +122,7 @@ def test_arguments() -> None:
     assert retention(None, timedelta(0)).older_than == 0.0
 
 
-@pytest.mark.parametrize(
+@each(
     ("keep", "older_than", "grace", "told"),
     [
         (None, None, None, ["give `keep`, `older_than` or both"]),

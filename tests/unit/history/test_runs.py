@@ -17,6 +17,7 @@ from omnigraph_core.history.runs import (
     mark_landed,
     mark_published,
 )
+from tests.support.cases import each
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,7 +70,7 @@ def test_the_table_is_complete() -> None:
     assert len({(request, state) for request, state, _ in TABLE}) == len(REQUESTS) * len(STATES)
 
 
-@pytest.mark.parametrize(("request_name", "state", "outcome"), TABLE)
+@each(("request_name", "state", "outcome"), TABLE)
 def test_transitions(request_name: str, state: RunStatus, outcome: str) -> None:
     run, request = STATES[state], REQUESTS[request_name]
     if outcome == REFUSED:
@@ -87,7 +88,7 @@ def test_a_clock_that_is_behind_does_not_move_a_run_back_in_time() -> None:
     assert mark_failed(RUNNING, now=3).updated_at == RUNNING.updated_at
 
 
-@pytest.mark.parametrize("state", RunStatus)
+@each("state", RunStatus)
 def test_work_that_is_visible_was_published(state: RunStatus) -> None:
     run = STATES[state]
     landed = mark_landed(run, "01Q", now=30)
@@ -99,7 +100,7 @@ def test_work_that_is_visible_was_published(state: RunStatus) -> None:
         )
 
 
-@pytest.mark.parametrize("state", RunStatus)
+@each("state", RunStatus)
 def test_only_a_running_run_is_active(state: RunStatus) -> None:
     run = STATES[state]
     updated_at = 30 if state is RunStatus.RUNNING else run.updated_at

@@ -10,8 +10,6 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING
 
-import pytest
-
 from omnigraph_core.errors import CompileError
 from omnigraph_core.ir.compile import compile_one
 from omnigraph_core.ir.explain import explain
@@ -20,6 +18,7 @@ from omnigraph_core.ir.nodes import QueryIR
 from omnigraph_core.query.checked import CheckedRead
 from omnigraph_core.query.params import coerce_params
 from omnigraph_core.values import Value, to_json
+from tests.support.cases import each
 from tests.support.corpus import Case, check_case, load_cases
 from tests.support.denotation import matches
 from tests.support.oracle import NOW, Cell, Given, run, solutions
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 CASES = load_cases("conformance")
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@each("case", CASES, ids=str)
 def test_compiles(case: Case) -> None:
     try:
         actual = explain(compile_one(case.sections[1], people_catalog()).ir)
@@ -40,7 +39,7 @@ def test_compiles(case: Case) -> None:
     check_case(case, actual)
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if c.sections[2] != "-"], ids=str)
+@each("case", [c for c in CASES if c.sections[2] != "-"], ids=str)
 def test_means(case: Case) -> None:
     compiled = compile_one(case.sections[1], people_catalog())
     lowered = lower_query(compiled.checked)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
-
 from omnigraph_core.ir.compile import compile_one
 from omnigraph_core.ir.explain import explain
 from omnigraph_core.ir.lower import lower_query
 from omnigraph_core.schema.build import compile_schema
+from tests.support.cases import each
 from tests.support.corpus import Case, check_case, load_cases
 
 
-@pytest.mark.parametrize("case", load_cases("lower"), ids=str)
+@each("case", load_cases("lower"), ids=str)
 def test_case(case: Case) -> None:
     schema, query, _ = case.sections
     compiled = compile_one(query, compile_schema(schema))

@@ -25,6 +25,7 @@ from omnigraph_core.query.checked import (
 from omnigraph_core.query.mentions import mentions
 from omnigraph_core.query.parse import parse_queries
 from omnigraph_core.schema.build import compile_schema
+from tests.support.cases import each
 from tests.support.ir_samples import age, older
 from tests.unit.query.test_corpus_check import CASES
 
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 ACCEPTED = [(case, schema) for case, schema in CASES if case.expected.startswith("ok\n")]
 
 
-@pytest.mark.parametrize(("case", "schema"), ACCEPTED, ids=[str(case) for case, _ in ACCEPTED])
+@each(("case", "schema"), ACCEPTED, ids=[str(case) for case, _ in ACCEPTED])
 def test_whatever_the_checker_accepts_can_be_lowered(case: Case, schema: str) -> None:
     text, catalog = case.sections[1], compile_schema(schema)
     accepted = check_queries(parse_queries(text), catalog, Source(text)).require()

@@ -40,6 +40,7 @@ from omnigraph_core.query.typed import (
     PropertyValue,
 )
 from omnigraph_core.types import I64, STRING
+from tests.support.cases import each
 from tests.support.ir_samples import age, named, older, query
 from tests.support.ir_samples import uses as walk
 
@@ -176,7 +177,7 @@ ILL_FORMED: dict[str, tuple[Callable[[], object], str]] = {
 }
 
 
-@pytest.mark.parametrize(("make", "message"), ILL_FORMED.values(), ids=ILL_FORMED.keys())
+@each(("make", "message"), ILL_FORMED.values(), ids=ILL_FORMED.keys())
 def test_ill_formed(make: Callable[[], object], message: str) -> None:
     with pytest.raises(InvariantBroken) as refused:
         make()
@@ -191,7 +192,7 @@ def test_joins_read_their_variables_off_the_inner_side() -> None:
     assert lacks((SCAN, *inner)) == {"x"}
 
 
-@pytest.mark.parametrize(
+@each(
     ("op", "needs", "adds"),
     [
         (SCAN, set(), ("p",)),

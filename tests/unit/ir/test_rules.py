@@ -32,6 +32,7 @@ from omnigraph_core.query.typed import (
     TypedOp,
 )
 from omnigraph_core.types import BOOL, DATETIME, I64, STRING, PropType, Scalar
+from tests.support.cases import each
 from tests.support.ir_samples import CONTEXT, age, age_in, named, older, query, uses
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def compare(left: object, op: TypedOp, right: object, type: PropType = I64) -> C
     return Compare(Constant(left, type), op, Constant(right, type))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
+@each(
     ("condition", "expected"),
     [
         (All(()), TRUE),
@@ -90,7 +91,7 @@ def test_known_conditions_fold(condition: TypedCondition, expected: TypedConditi
     assert fold_condition(condition) == expected
 
 
-@pytest.mark.parametrize(
+@each(
     "condition",
     [
         A,
@@ -111,7 +112,7 @@ def test_unknown_conditions_stay(condition: TypedCondition) -> None:
     assert fold_condition(condition) == condition
 
 
-@pytest.mark.parametrize(
+@each(
     ("conditions", "expected"),
     [
         ((), 0),

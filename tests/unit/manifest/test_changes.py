@@ -21,6 +21,7 @@ from omnigraph_core.manifest.changes import (
     touched,
 )
 from omnigraph_core.manifest.image import AcceptedSchema, TableOperation
+from tests.support.cases import each
 from tests.unit.manifest.samples import commit, entry, image
 
 PART = entry("node:Part", table_version=3)
@@ -141,7 +142,7 @@ def test_the_image_given_stays_as_it_is() -> None:
     assert before == BASE
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "problem"),
     [
         (replace(UPDATE, table_key="node:New"), "no table `node:New` to change"),
@@ -170,7 +171,7 @@ def test_taken_keys(change: Change) -> None:
         apply_changes(BASE, [change], branch=None)
 
 
-@pytest.mark.parametrize(
+@each(
     "second",
     [
         UPDATE,

@@ -8,6 +8,7 @@ import pytest
 
 from omnigraph_core.errors import StorageError
 from omnigraph_core.manifest.fields import Fields, damaged, json_text
+from tests.support.cases import each
 
 
 class Colour(StrEnum):
@@ -39,7 +40,7 @@ def test_reads() -> None:
     given.check("a", "x")
 
 
-@pytest.mark.parametrize("value", [-1, 2**64, True, 1.0, "1"])
+@each("value", [-1, 2**64, True, 1.0, "1"])
 def test_no_whole_number(value: object) -> None:
     with pytest.raises(StorageError, match=r"n of row `r` is .*, expected a whole number from 0"):
         fields(n=value).whole("n")
@@ -51,19 +52,19 @@ def test_the_least_whole_number() -> None:
         fields(n=0).whole("n", least=1)
 
 
-@pytest.mark.parametrize("text", ["", "0", "01", "-1", "1.0", "٣", "1\n", str(2**64), "9" * 5000])
+@each("text", ["", "0", "01", "-1", "1.0", "٣", "1\n", str(2**64), "9" * 5000])
 def test_no_decimal(text: str) -> None:
     with pytest.raises(StorageError, match="expected a number in decimal digits"):
         fields(n=text).decimal("n")
 
 
-@pytest.mark.parametrize("text", ["", "{", "{'a': 1}", "[" * 100_000, '{"a": ' + "9" * 5000 + "}"])
+@each("text", ["", "{", "{'a': 1}", "[" * 100_000, '{"a": ' + "9" * 5000 + "}"])
 def test_no_json(text: str) -> None:
     with pytest.raises(StorageError, match="metadata of row `r` is not JSON"):
         fields(metadata=text).json("metadata")
 
 
-@pytest.mark.parametrize("text", ["[]", "1", '"x"', "NaN"])
+@each("text", ["[]", "1", '"x"', "NaN"])
 def test_no_object(text: str) -> None:
     with pytest.raises(StorageError, match="expected an object"):
         fields(metadata=text).json("metadata")

@@ -13,6 +13,7 @@ from omnigraph_core.manifest.fold import (
     fold_tables,
 )
 from omnigraph_core.manifest.image import TableOperation
+from tests.support.cases import each
 from tests.unit.manifest.samples import entry
 
 
@@ -45,9 +46,7 @@ def test_the_newest_version_wins_whatever_its_branch() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("tombstone", "is_visible"), [(2, True), (3, False), (4, False), (10, False)]
-)
+@each(("tombstone", "is_visible"), [(2, True), (3, False), (4, False), (10, False)])
 def test_a_tombstone_hides_versions_up_to_its_own(tombstone: int, is_visible: bool) -> None:
     folded = fold(["node:A"], [version("node:A", 3)], [Tombstone("node:A", tombstone)])
     assert ("node:A" in folded.tables) is is_visible
@@ -75,7 +74,7 @@ def test_sorted_by_key() -> None:
     assert list(folded.tables) == list(folded.tombstones) == ["edge:Z", "node:A", "node:B"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("registered", "versions", "problem"),
     [
         ([], [version("node:A", 1)], "`node:A` has a version but is not registered"),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.cases import each
 from tests.unit.manifest.samples import commit, entry, image
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ def test_the_head_is_the_last_commit() -> None:
     assert image(commits=(commit(1), commit(2))).head == commit(2)
 
 
-@pytest.mark.parametrize(
+@each(
     ("table_key", "version"),
     [("node:Part", 3), ("node:Again", 9), ("node:Old", 7), ("node:New", 0)],
 )
@@ -51,7 +52,7 @@ def test_a_key_belongs_to_the_branch_that_used_it() -> None:
     assert given.find_keyed("01J0", "d") is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("commits", "since"),
     [
         ((own(1, incarnation="main"),), 1),

@@ -14,9 +14,10 @@ from omnigraph_core.manifest.layout import (
     tag_ref_path,
     unescape_name,
 )
+from tests.support.cases import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "segment"),
     [
         ("nightly", "nightly"),
@@ -58,7 +59,7 @@ def test_no_name(name: str, problem: str) -> None:
         escape_name(name)
 
 
-@pytest.mark.parametrize(
+@each(
     "segment",
     ["", ".hidden", "a/b", "a b", "%", "%2", "%zz", "%2f", "%41", "%FF", "ü", "€", "x" * 241],
 )
@@ -80,7 +81,7 @@ def test_table_locations() -> None:
     assert table_location("node:alpha", token="01J0") == "nodes/8ac625bb85ed202b-01J0"
 
 
-@pytest.mark.parametrize("table_key", ["", "Part", "node:", "nodes:Part", "index:Part"])
+@each("table_key", ["", "Part", "node:", "nodes:Part", "index:Part"])
 def test_malformed_table_keys(table_key: str) -> None:
     with pytest.raises(InvariantBroken, match="a table key starts with"):
         table_location(table_key)

@@ -9,6 +9,7 @@ from omnigraph_core.constants import INTERNAL_SCHEMA_VERSION
 from omnigraph_core.errors import FormatTooNew, StorageError
 from omnigraph_core.manifest.migrations import STAMP_KEY, STEPS, stamp_of, upgrade_rows
 from omnigraph_core.manifest.rows import IMAGE_SCHEMA, decode_image, encode_image
+from tests.support.cases import each
 from tests.unit.manifest.samples import entry, image
 
 CURRENT = INTERNAL_SCHEMA_VERSION.value
@@ -70,7 +71,7 @@ def test_a_newer_format_is_refused() -> None:
     assert caught.value.hint == "upgrade omnigraph first"
 
 
-@pytest.mark.parametrize("stamp", ["", "0", "02", "-1", "2.0", "two", " 2", "1" * 10, b"\xff"])
+@each("stamp", ["", "0", "02", "-1", "2.0", "two", " 2", "1" * 10, b"\xff"])
 def test_an_unreadable_stamp_is_shown(stamp: str | bytes) -> None:
     text = stamp.decode(errors="replace") if isinstance(stamp, bytes) else stamp
     with pytest.raises(StorageError) as caught:

@@ -14,11 +14,12 @@ from omnigraph_core.manifest.names import (
     check_tag_name,
     is_internal,
 )
+from tests.support.cases import each
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-BOTH = pytest.mark.parametrize("check", [check_branch_name, check_tag_name])
+BOTH = each("check", [check_branch_name, check_tag_name])
 
 RULES = [
     ("", "must not be empty"),
@@ -49,14 +50,14 @@ RULES = [
 
 
 @BOTH
-@pytest.mark.parametrize(("name", "problem"), RULES)
+@each(("name", "problem"), RULES)
 def test_each_rule_is_named(check: Callable[[str], str], name: str, problem: str) -> None:
     with pytest.raises(ConfigError, match=problem):
         check(name)
 
 
 @BOTH
-@pytest.mark.parametrize(
+@each(
     "name",
     [
         "nightly",

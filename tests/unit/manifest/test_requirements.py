@@ -18,6 +18,7 @@ from omnigraph_core.manifest.requirements import (
     check_all,
     requirements_of,
 )
+from tests.support.cases import each
 from tests.unit.manifest.samples import commit, entry, image, snapshot
 
 BASE = snapshot(image(entry("node:Part", table_version=3), tombstones={"node:Old": 7}))
@@ -37,7 +38,7 @@ HOLD: list[Requirement] = [
 ]
 
 
-@pytest.mark.parametrize("requirement", HOLD)
+@each("requirement", HOLD)
 def test_what_holds(requirement: Requirement) -> None:
     requirement.check(STATE)
 
@@ -47,8 +48,8 @@ def test_all_that_holds() -> None:
     check_all((), STATE)
 
 
-@pytest.mark.parametrize("kind", [TableAt, TableUnchanged])
-@pytest.mark.parametrize(
+@each("kind", [TableAt, TableUnchanged])
+@each(
     ("table_key", "expected", "actual"),
     [("node:Part", 2, 3), ("node:Part", 4, 3), ("node:Old", 6, 7), ("node:New", 1, 0)],
 )
@@ -64,7 +65,7 @@ def test_a_table_that_moved(
     }
 
 
-@pytest.mark.parametrize(
+@each(
     ("requirement", "member", "expected", "actual"),
     [
         (HeadIs("c0"), "head", "c0", "c1"),
@@ -92,7 +93,7 @@ LATER = PublishState(
 )
 
 
-@pytest.mark.parametrize(
+@each(
     ("key", "incarnation", "seen_version"),
     [("a", "main", 12), ("a", "main", 10), ("a", "main", 9), ("b", "01J0", 9), ("b", "01J0", 0)],
 )

@@ -12,6 +12,7 @@ import pytest
 
 from omnigraph_core.errors import InvariantBroken, StorageError
 from omnigraph_core.manifest.rows import IMAGE_SCHEMA, decode_image, encode_image
+from tests.support.cases import each
 from tests.unit.manifest.samples import DETACHED, SCHEMA, commit, entry, image
 
 if TYPE_CHECKING:
@@ -183,7 +184,7 @@ def test_text_of_any_kind() -> None:
     assert decode(rows_of(odd)) == odd
 
 
-@pytest.mark.parametrize(
+@each(
     ("broken", "invariant"),
     [
         (image(commits=()), "an image has a head commit"),
@@ -262,7 +263,7 @@ DAMAGES = [
 ]
 
 
-@pytest.mark.parametrize(("damage", "problem"), DAMAGES)
+@each(("damage", "problem"), DAMAGES)
 def test_damage_is_told(damage: Callable[[Rows], None], problem: str) -> None:
     rows = rows_of(FULL)
     damage(rows)
@@ -280,7 +281,7 @@ def test_no_commits_at_all() -> None:
         decode(rows)
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "shown"),
     [
         (lambda rows: rows.drop_columns(["metadata"]), "object_id string, object_type string"),

@@ -9,14 +9,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-import pytest
-
 from omnigraph_core.merge.schema_parts import document_of
 from omnigraph_core.merge.schemas import SchemaMerge, merge_schemas
 from omnigraph_core.schema.build import compile_schema
 from omnigraph_core.schema.document import shape_hash
 from omnigraph_core.schema.relabel import plan_continued
 from tests.support.accepted import first, then
+from tests.support.cases import each
 from tests.support.corpus import Case, check_case, load_cases
 
 if TYPE_CHECKING:
@@ -43,13 +42,13 @@ def shown(merge: SchemaMerge, ours: AcceptedSchema, theirs: AcceptedSchema) -> s
     return "theirs" if merge.accepted == theirs else merge.accepted.source
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@each("case", CASES, ids=str)
 def test_merge(case: Case) -> None:
     base, ours, theirs = read(case)
     check_case(case, shown(merge_schemas(base, ours, theirs), ours, theirs))
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@each("case", CASES, ids=str)
 def test_swapped_sides_come_to_the_same(case: Case) -> None:
     base, ours, theirs = read(case)
     one, two = merge_schemas(base, ours, theirs), merge_schemas(base, theirs, ours)
@@ -71,7 +70,7 @@ def _swapped(message: str) -> str:
     return re.sub(r"\b(ours|theirs)\b", lambda found: other[found[0]], message)
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@each("case", CASES, ids=str)
 def test_both_sides_can_follow_the_merged_schema(case: Case) -> None:
     base, ours, theirs = read(case)
     merge = merge_schemas(base, ours, theirs)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from omnigraph_core.merge.groups import TableSides, connected, tables_to_check
 from omnigraph_core.schema.build import compile_schema
+from tests.support.cases import each
 
 CATALOG = compile_schema(
     """
@@ -25,7 +24,7 @@ BOTH = TableSides(has_ours=True, has_theirs=True)
 UNDER_OTHER_RULES = TableSides(has_ours=False, has_theirs=True, has_other_rules=True)
 
 
-@pytest.mark.parametrize(
+@each(
     ("sides", "checked"),
     [
         ({}, ()),

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pyarrow as pa
-import pytest
 
 from omnigraph_core.compare.view import RowView, StoredColumn
 from omnigraph_core.merge.properties import (
@@ -19,6 +18,7 @@ from omnigraph_core.merge.properties import (
 )
 from omnigraph_core.schema.arrow import table_schema
 from omnigraph_core.schema.build import compile_schema
+from tests.support.cases import each
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -90,7 +90,7 @@ def test_each_property_for_itself() -> None:
     assert (row["name"], in_conflict) == (None, set())
 
 
-@pytest.mark.parametrize(
+@each(
     ("ours", "theirs", "ends", "in_conflict"),
     [
         ("b1", "a2", None, {"src", "dst"}),  # an edge from b to 2 would be nobody's

@@ -9,6 +9,7 @@ import pytest
 from omnigraph_core.errors import ConfigError
 from omnigraph_core.merge.model import MergeConflict, MergeConflictKind, MergeSide
 from omnigraph_core.merge.resolve import check_choices, parse_choices
+from tests.support.cases import each
 
 ENTRIES = [
     {"table_key": "node:Part", "row_id": "p1", "choose": "ours"},
@@ -20,7 +21,7 @@ CHOICES = {
 }
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         json.dumps(ENTRIES),
@@ -49,7 +50,7 @@ def test_conflicts_as_they_are_printed() -> None:
     assert parse_choices(json.dumps(printed)) == {("node:Part", "p1"): MergeSide.THEIRS}
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "told"),
     [
         ("[1]", "entry 1: an entry is an object"),

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from omnigraph_core.manifest.image import TableEntry, TableOperation
 from omnigraph_core.merge.tables import SideTables, TableCase, Way, is_same_type, pair_tables
+from tests.support.cases import each
 
 
 def entry(key: str, version: int, location: str | None = None) -> TableEntry:
@@ -38,7 +37,7 @@ def paired(
     return list(pair_tables(base, side(ours, our_names), side(theirs, their_names)))
 
 
-@pytest.mark.parametrize(
+@each(
     ("base", "ours", "theirs", "way"),
     [
         (1, 1, 1, Way.KEEP),
@@ -105,7 +104,7 @@ def test_tables_that_were_merged_stay_one_wherever_they_are() -> None:
     assert [item and item.location for item in (case.base, case.ours, case.theirs)] == list("yxy")
 
 
-@pytest.mark.parametrize(
+@each(
     ("ours", "theirs", "way"),
     [
         ([entry("node:A", 2, "x")], [], Way.REMOVE),
@@ -142,7 +141,7 @@ def test_a_type_that_goes_may_have_been_elsewhere() -> None:
     assert (case.way, case.key) == (Way.REMOVE, None)
 
 
-@pytest.mark.parametrize(
+@each(
     ("one", "other", "known", "is_same"),
     [
         (5, 5, {5}, True),

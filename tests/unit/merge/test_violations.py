@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pyarrow as pa
-import pytest
 
 from omnigraph_core.merge.model import MergeConflictKind
 from omnigraph_core.merge.violations import RowPlaces, to_conflicts
 from omnigraph_core.schema.build import compile_schema
 from omnigraph_core.violations import Rule, Violation
+from tests.support.cases import each
 
 CATALOG = compile_schema(
     """
@@ -26,7 +26,7 @@ PLACES = RowPlaces(
 )
 
 
-@pytest.mark.parametrize(
+@each(
     ("rule", "kind"),
     [
         (Rule.UNIQUE, MergeConflictKind.UNIQUE_VIOLATION),

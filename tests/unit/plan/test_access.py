@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-
 from omnigraph_core.ir.compile import compile_one
 from omnigraph_core.ir.explain import explain_condition
 from omnigraph_core.ir.nodes import NodeScan, QueryIR
 from omnigraph_core.plan.access import Access, AccessPath, access_path, compared_columns
 from omnigraph_core.query.typed import All
 from omnigraph_core.schema.build import compile_schema
+from tests.support.cases import each
 
 CATALOG = compile_schema(
     """
@@ -34,7 +33,7 @@ def path(match: str) -> AccessPath:
     return access_path(scan.filters, CATALOG.nodes[scan.type_name], lambda name: name not in LARGE)
 
 
-@pytest.mark.parametrize(
+@each(
     ("match", "access", "key"),
     [
         ("$p: Part", Access.ALL, ()),

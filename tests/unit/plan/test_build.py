@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
-
 from omnigraph_core.ir.compile import compile_one
 from omnigraph_core.ir.explain import explain_expr
 from omnigraph_core.ir.nodes import QueryIR
 from omnigraph_core.plan.build import plan_query
 from omnigraph_core.plan.steps import AntiJoinStep, ExpandStep, Making, OptionalStep, ScanStep
 from omnigraph_core.schema.build import compile_schema
+from tests.support.cases import each
 
 if TYPE_CHECKING:
     from omnigraph_core.plan.steps import QueryPlan
@@ -41,7 +40,7 @@ def expand_of(found: QueryPlan, place: int = 1) -> ExpandStep:
     return step
 
 
-@pytest.mark.parametrize(
+@each(
     ("match", "result"),
     [
         ("$p: Part {name: $n}", "{ $p.size }"),
@@ -60,7 +59,7 @@ def test_a_read_of_one_node_is_recognised(match: str, result: str) -> None:
     assert explain_expr(lookup.given) in ("$n", '"bolt"')
 
 
-@pytest.mark.parametrize(
+@each(
     ("match", "result"),
     [
         ("$p: Part", "{ $p.size }"),
@@ -92,7 +91,7 @@ def test_a_limit_that_is_a_parameter_is_no_lookup() -> None:
     assert found.lookup is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("result", "is_set"),
     [
         ("{ $p.size }", False),
@@ -113,7 +112,7 @@ def test_whether_repeated_rows_matter(result: str, is_set: bool) -> None:
     assert expand_of(found).making is not (Making.EXISTS if not is_set else Making.COUNT)
 
 
-@pytest.mark.parametrize(
+@each(
     ("result", "making"),
     [
         ("{ $p.size }", Making.ROWS),

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
-
 from omnigraph_core.ir.compile import compile_one
 from omnigraph_core.ir.nodes import QueryIR
 from omnigraph_core.plan.build import plan_query
 from omnigraph_core.plan.explain import explain_plan
 from omnigraph_core.plan.steps import AntiJoinStep, OptionalStep
 from omnigraph_core.schema.build import compile_schema
+from tests.support.cases import each
 from tests.support.corpus import Case, check_case, load_cases
 from tests.support.plan_stats import FixedStats
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from omnigraph_core.plan.steps import Steps
 
 
-@pytest.mark.parametrize("case", load_cases("plan"), ids=str)
+@each("case", load_cases("plan"), ids=str)
 def test_case(case: Case) -> None:
     schema, query, _ = case.sections
     catalog = compile_schema(schema)

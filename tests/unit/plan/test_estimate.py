@@ -9,6 +9,7 @@ from omnigraph_core.ir.nodes import QueryIR
 from omnigraph_core.plan.build import plan_query
 from omnigraph_core.plan.estimate import Estimator
 from omnigraph_core.schema.build import compile_schema
+from tests.support.cases import each
 from tests.support.plan_stats import FixedStats
 
 CATALOG = compile_schema(
@@ -32,7 +33,7 @@ def rows(match: str, stats: FixedStats | None = None, result: str = "{ $p.name }
     return found.of_steps(plan_query(ir, CATALOG).steps)
 
 
-@pytest.mark.parametrize(
+@each(
     ("conditions", "expected"),
     [
         ("", 1_000),
@@ -70,7 +71,7 @@ def test_known_numbers_of_values_count() -> None:
     assert rows("$p: Part $p.size in [3, 4]", stats) == pytest.approx(100)
 
 
-@pytest.mark.parametrize(
+@each(
     ("match", "expected"),
     [
         ("$p: Part $p uses $q", 10_000),

@@ -5,8 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import json
 
-import pytest
-
 from omnigraph_core.exec.trace import Trace
 from omnigraph_core.ir.compile import compile_one
 from omnigraph_core.ir.nodes import QueryIR
@@ -17,6 +15,7 @@ from omnigraph_core.plan.report import Work
 from omnigraph_core.plan.steps import AntiJoinStep, QueryPlan
 from omnigraph_core.plan.values import Values
 from omnigraph_core.schema.build import compile_schema
+from tests.support.cases import each
 from tests.support.plan_stats import FixedStats
 
 CATALOG = compile_schema(
@@ -85,7 +84,7 @@ RANKED = "{ $p.name } order { nearest($p.shape, $v) } limit 3"
 SHAPE = {"shape": (IndexFact("IVF_FLAT", 500),)}
 
 
-@pytest.mark.parametrize(
+@each(
     ("result", "large", "indexed", "expected"),
     [
         (RANKED, set(), SHAPE, "exact distances of shape, in memory"),

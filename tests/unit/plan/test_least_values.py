@@ -13,6 +13,7 @@ from omnigraph_core.ir.nodes import QueryIR
 from omnigraph_core.plan.least_values import check_least, least_values
 from omnigraph_core.plan.values import Values
 from omnigraph_core.schema.build import compile_schema
+from tests.support.cases import each
 
 if TYPE_CHECKING:
     from omnigraph_core.plan.least_values import LeastValue
@@ -47,7 +48,7 @@ def given(number: int | None) -> Values:
     return Values(dt.datetime.now(dt.UTC), {"n": number})
 
 
-@pytest.mark.parametrize("place", PLACES)
+@each("place", PLACES)
 def test_every_place(place: str) -> None:
     (only,) = found(*PLACES[place])
     what = {"limit": "limit", "offset": "offset", "order": "the constant of `rrf`"}

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 
-import pytest
-
 from omnigraph_core.plan.predicates import MAX_MEMBERS, NO_ROWS, lance_filter
 from omnigraph_core.plan.values import Values
 from omnigraph_core.query.typed import (
@@ -23,6 +21,7 @@ from omnigraph_core.query.typed import (
     TypedOp,
 )
 from omnigraph_core.types import BOOL, DATE, DATETIME, F64, I64, STRING, PropType, Scalar
+from tests.support.cases import each
 from tests.support.oracle import NOW
 
 VALUES = Values(NOW, {"none": None, "many": tuple(range(MAX_MEMBERS + 1))})
@@ -41,7 +40,7 @@ def eq(column: PropertyValue, value: object, type: PropType) -> Compare:
     return Compare(column, TypedOp.EQ, Constant(value, type))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
+@each(
     ("condition", "expected"),
     [
         (eq(NAME, "x'y\\", STRING), "`name` = 'x''y\\'"),
@@ -69,7 +68,7 @@ def test_what_is_pushed(condition: TypedCondition, expected: str) -> None:
     assert lance_filter(condition, VALUES) == expected
 
 
-@pytest.mark.parametrize(
+@each(
     "condition",
     [
         COLUMNS,
@@ -88,7 +87,7 @@ def test_what_every_row_must_be_looked_at_for(condition: TypedCondition) -> None
     assert lance_filter(condition, VALUES) is None
 
 
-@pytest.mark.parametrize(
+@each(
     "condition",
     [
         Any(()),

@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from omnigraph_assets.guard import LoadFacts, Verdict, rule
+from tests.support.cases import each
 
 SOUND = LoadFacts("running", "main", "one", "one", "hash", "hash", is_staged=True)
 
 
-@pytest.mark.parametrize(
+@each(
     ("facts", "verdict", "reason"),
     [
         ({}, Verdict.READY, "nothing stands in the way"),

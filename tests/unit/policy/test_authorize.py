@@ -20,6 +20,7 @@ from omnigraph_core.policy.model import (
     Rule,
     Scope,
 )
+from tests.support.cases import each
 
 TEXT = """\
 version: 1
@@ -110,8 +111,8 @@ def test_nobody_may_do_anything_without_rules() -> None:
     assert (decision.is_allowed, decision.matched_rule) == (False, None)
 
 
-@pytest.mark.parametrize("scope", [None, *Scope])
-@pytest.mark.parametrize("action", Action)
+@each("scope", [None, *Scope])
+@each("action", Action)
 def test_truth_table(action: Action, scope: Scope | None) -> None:
     """Against a reading of the rules that knows nothing of Cedar."""
     is_aimed = action in ON_TARGET
@@ -131,7 +132,7 @@ def test_truth_table(action: Action, scope: Scope | None) -> None:
         assert not policy.decide(Request("bob", action, branch, target)).is_allowed
 
 
-@pytest.mark.parametrize(
+@each(
     "name", ['a "b"', "back\\slash", "new\nline", "\x00", "\x7f", "é\u2028😀", "*", "a::b", "${x}"]
 )
 def test_any_name_will_do(name: str) -> None:

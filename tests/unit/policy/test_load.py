@@ -9,6 +9,7 @@ import pytest
 from omnigraph_core.errors import ConfigError
 from omnigraph_core.policy.load import load_policy, parse_policy
 from omnigraph_core.policy.model import Action, PolicyDocument, Rule, Scope
+from tests.support.cases import each
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -193,14 +194,14 @@ SAID: dict[str, tuple[str, str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", SAID)
+@each("case", SAID)
 def test_refused(case: str) -> None:
     text, message = SAID[case]
     assert message in [line[: len(message)] for line in refused(text)]
 
 
-@pytest.mark.parametrize("action", ["admin", "graph_list"])
-@pytest.mark.parametrize("scope", ["branch_scope", "target_branch_scope"])
+@each("action", ["admin", "graph_list"])
+@each("scope", ["branch_scope", "target_branch_scope"])
 def test_no_scope_for_actions_without_a_branch(action: str, scope: str) -> None:
     text = rule(f"actors: {{ group: team }}, actions: [{action}], {scope}: any")
     assert f"unsupported action `{action}`" in refused(text)[0]

@@ -26,6 +26,7 @@ from omnigraph_core.query.typed import (
 )
 from omnigraph_core.schema.build import compile_schema
 from omnigraph_core.types import STRING
+from tests.support.cases import each
 
 CATALOG = compile_schema(
     """
@@ -126,7 +127,7 @@ def test_an_unknown_type_hides_nothing_else() -> None:
     assert _codes(body) == ["T10", "T3"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("body", "codes"),
     [
         ('insert Reading { value: 1 }  delete Reading where unit = "W"', ["D2"]),

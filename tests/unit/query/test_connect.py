@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from omnigraph_core.diagnostics import Source
 from omnigraph_core.query.check import check_query
 from omnigraph_core.query.connect import unconnected_parts
 from omnigraph_core.query.parse import parse_queries
 from omnigraph_core.schema.build import compile_schema
+from tests.support.cases import each
 
 CATALOG = compile_schema("""
 node Part { sku: String @key  note: String? }
@@ -22,7 +21,7 @@ def parts(body: str) -> tuple[tuple[str, ...], ...]:
     return unconnected_parts(check_query(query, CATALOG, Source(text)))
 
 
-@pytest.mark.parametrize(
+@each(
     ("clauses", "expected"),
     [
         ("$a: Part", (("a",),)),

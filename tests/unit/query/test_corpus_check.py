@@ -10,8 +10,6 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
-import pytest
-
 from omnigraph_core.diagnostics import Source
 from omnigraph_core.query.check import check_queries
 from omnigraph_core.query.checked import (
@@ -47,6 +45,7 @@ from omnigraph_core.query.typed import (
 )
 from omnigraph_core.schema.build import compile_schema
 from omnigraph_core.values import to_json
+from tests.support.cases import each
 from tests.support.corpus import Case, check_case, load_cases
 
 if TYPE_CHECKING:
@@ -80,7 +79,7 @@ def _catalog(schema: str) -> Catalog:
     return compile_schema(schema)
 
 
-@pytest.mark.parametrize(("case", "schema"), CASES, ids=[str(case) for case, _ in CASES])
+@each(("case", "schema"), CASES, ids=[str(case) for case, _ in CASES])
 def test_case(case: Case, schema: str) -> None:
     assert len(case.sections) == 3
     text = case.sections[1]

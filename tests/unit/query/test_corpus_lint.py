@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from omnigraph_core.query.lint import LintReport, SchemaSource, lint_queries
 from omnigraph_core.schema.build import compile_schema
+from tests.support.cases import each
 from tests.support.corpus import Case, check_case, load_cases
 
 
@@ -23,7 +22,7 @@ def shown(report: LintReport) -> str:
     return "\n".join(lines)
 
 
-@pytest.mark.parametrize("case", load_cases("lint"), ids=str)
+@each("case", load_cases("lint"), ids=str)
 def test_lint(case: Case) -> None:
     schema, queries, _ = case.sections
     source = SchemaSource("file", "schema.pg")

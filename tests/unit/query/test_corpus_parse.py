@@ -5,15 +5,14 @@ Sections of a case: queries, then the rendered AST or the rendered diagnostics.
 
 from __future__ import annotations
 
-import pytest
-
 from omnigraph_core.errors import QuerySyntaxError
 from omnigraph_core.query.parse import parse_queries
 from omnigraph_core.query.render import render_queries
+from tests.support.cases import each
 from tests.support.corpus import Case, check_case, load_cases
 
 
-@pytest.mark.parametrize("case", load_cases("parse_query"), ids=str)
+@each("case", load_cases("parse_query"), ids=str)
 def test_parse(case: Case) -> None:
     text, _ = case.sections
     try:

@@ -17,6 +17,7 @@ from omnigraph_core.query.scope import Context
 from omnigraph_core.query.typed import AggregateFunction, Compare, Constant, IsIn, TextFunction
 from omnigraph_core.schema.build import compile_schema
 from omnigraph_core.types import F64, I64, STRING, U64, PropType, Scalar
+from tests.support.cases import each
 
 CATALOG = compile_schema(
     """
@@ -56,7 +57,7 @@ def _filter(clause: str) -> object:
     return found.condition
 
 
-@pytest.mark.parametrize(
+@each(
     ("written", "value", "type"),
     [
         (Literal("x"), "x", STRING),
@@ -89,7 +90,7 @@ def test_a_number_beyond_64_bits_is_refused(value: float) -> None:
     assert [item.code for item in ctx.problems.found] == ["T47"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("clause", "value", "type"),
     [
         ("$s.ratio = 3", 3.0, F64),
@@ -129,7 +130,7 @@ def test_meeting_leaves_other_constants_alone() -> None:
         assert meet(constant, I64) is constant
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "scalar", "stored"),
     [
         (3, Scalar.F32, 3.0),
@@ -152,7 +153,7 @@ def test_an_assigned_literal_takes_the_type_of_the_property(
     assert (type(fitted.value), fitted.value) == (type(stored), stored)
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "scalar"),
     [
         (2**31, Scalar.I32),
@@ -173,7 +174,7 @@ def test_what_a_property_cannot_hold_is_refused(value: float | str, scalar: Scal
     assert [item.code for item in ctx.problems.found] == ["T3"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("column", "type"),
     [
         ("count($s)", "I64"),

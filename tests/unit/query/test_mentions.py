@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from omnigraph_core.query.mentions import mentions, rename_condition
 from omnigraph_core.query.typed import (
     Aggregate,
@@ -29,6 +27,7 @@ from omnigraph_core.query.typed import (
     TypedOp,
 )
 from omnigraph_core.types import I64, STRING, PropType, Scalar
+from tests.support.cases import each
 
 A = PropertyValue("a", "text", STRING)
 B = PropertyValue("b", "text", STRING)
@@ -50,7 +49,7 @@ EXPRESSIONS: list[tuple[TypedExpr, set[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("expr", "expected"), EXPRESSIONS)
+@each(("expr", "expected"), EXPRESSIONS)
 def test_expressions(expr: TypedExpr, expected: set[str]) -> None:
     assert mentions(expr) == expected
     renamed = rename_condition(Holds(expr), {"a": "x"})

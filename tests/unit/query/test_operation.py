@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from omnigraph_core.diagnostics import Source
 from omnigraph_core.query.check import check_query
 from omnigraph_core.query.operation import Operation, describe_operation
 from omnigraph_core.query.parse import parse_queries
 from omnigraph_core.schema.build import compile_schema
+from tests.support.cases import each
 
 CATALOG = compile_schema("""
 node Part { name: String @key  size: I32? }
@@ -32,7 +31,7 @@ def shown(operation: Operation) -> tuple[str, str]:
     return reads, writes
 
 
-@pytest.mark.parametrize(
+@each(
     ("body", "reads", "writes"),
     [
         ("match { $s: Shelf } return { $s.name }", "node:Shelf", ""),

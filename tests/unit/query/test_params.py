@@ -10,6 +10,7 @@ from omnigraph_core.errors import ParameterError
 from omnigraph_core.query.checked import CheckedParam
 from omnigraph_core.query.params import coerce_params
 from omnigraph_core.types import BOOL, DATE, DATETIME, F64, I64, STRING, U64, PropType, Scalar
+from tests.support.cases import each
 
 I32 = PropType(Scalar.I32)
 U32 = PropType(Scalar.U32)
@@ -28,7 +29,7 @@ def problems(declared: dict[str, PropType], given: dict[str, object] | None) -> 
     return refused.value.problems
 
 
-@pytest.mark.parametrize(
+@each(
     ("type", "value", "expected"),
     [
         (STRING, "a", "a"),
@@ -54,7 +55,7 @@ def test_values(type: PropType, value: object, expected: object) -> None:
     assert found.__class__ is expected.__class__
 
 
-@pytest.mark.parametrize(
+@each(
     ("type", "value", "message"),
     [
         (STRING, 1, "param 'x': expected String, found number 1"),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from omnigraph_core.diagnostics import Name
 from omnigraph_core.query import ast
 from omnigraph_core.query.parse import parse_queries
@@ -14,11 +12,12 @@ from omnigraph_core.query.render import (
     render_query,
 )
 from omnigraph_core.types import Scalar
+from tests.support.cases import each
 
 A, B, C = (ast.Comparison(ast.Word(Name(n)), ast.CompareOp.EQ, ast.Literal(1)) for n in "abc")
 
 
-@pytest.mark.parametrize(
+@each(
     ("expr", "text"),
     [
         (ast.Literal(1), "1"),

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from omnigraph_core.diagnostics import Diagnostics, Name, Source, Span
 from omnigraph_core.query.scope import Context, Scope, find_property, find_variable, properties_of
 from omnigraph_core.query.typed import EntityKind
 from omnigraph_core.schema.build import compile_schema
+from tests.support.cases import each
 
 CATALOG = compile_schema(
     """
@@ -96,7 +95,7 @@ def test_fresh_names_differ_and_cannot_be_written() -> None:
     assert list(scope.names()) == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("kind", "type_name", "name", "shown"),
     [
         (EntityKind.NODE, "Article", "title", "String"),

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
 from omnigraph_core.query.syntax_hints import _HINTS, _NAME
+from tests.support.cases import each
 from tests.support.corpus import load_cases
 
 EXPECTATIONS = "\n".join(case.expected for case in load_cases("parse_query"))
 
 
-@pytest.mark.parametrize("hint", sorted({hint.text for hint in _HINTS}))
+@each("hint", sorted({hint.text for hint in _HINTS}))
 def test_a_refused_case_shows_the_hint(hint: str) -> None:
     shown = r"@?\w+".join(map(re.escape, hint.split(_NAME)))
     assert re.search(f"hint: {shown}$", EXPECTATIONS, re.MULTILINE)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import pyarrow as pa
-import pytest
 
 from omnigraph_core.schema.arrow import arrow_type, edge_schema, node_schema
 from omnigraph_core.schema.build import compile_schema
 from omnigraph_core.types import PropType, Scalar
+from tests.support.cases import each
 
 ITEM = "item"
 
 
-@pytest.mark.parametrize(
+@each(
     ("type", "expected"),
     [
         (PropType(Scalar.STRING), pa.utf8()),

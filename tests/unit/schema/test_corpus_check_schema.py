@@ -8,8 +8,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-import pytest
-
 from omnigraph_core.errors import CompileError
 from omnigraph_core.schema.build import compile_schema
 from omnigraph_core.schema.codes import SCHEMA_CODES
@@ -18,6 +16,7 @@ from omnigraph_core.schema.render_parts import (
     render_cardinality,
     render_constraint,
 )
+from tests.support.cases import each
 from tests.support.corpus import Case, check_case, load_cases
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ CASES = load_cases("check_schema")
 REFUSED = re.compile(r"^case\.pg:\d+:\d+: error ([A-Z]\d+):", re.MULTILINE)
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@each("case", CASES, ids=str)
 def test_check(case: Case) -> None:
     text, _ = case.sections
     try:

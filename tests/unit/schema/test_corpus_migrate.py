@@ -5,8 +5,6 @@ A title ending in "(data loss allowed)" plans with it. An empty plan reads `no c
 
 from __future__ import annotations
 
-import pytest
-
 from omnigraph_core.schema.build import compile_schema
 from omnigraph_core.schema.document import build_document
 from omnigraph_core.schema.migrate import (
@@ -17,6 +15,7 @@ from omnigraph_core.schema.migrate import (
     Tier,
     plan_migration,
 )
+from tests.support.cases import each
 from tests.support.corpus import Case, check_case, load_cases
 
 CASES = load_cases("migrate")
@@ -29,13 +28,13 @@ def plan(case: Case) -> MigrationPlan:
     return plan_migration(document, compile_schema(desired), allow_data_loss=allowed)
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@each("case", CASES, ids=str)
 def test_plan(case: Case) -> None:
     steps = [step.describe() for step in plan(case).steps]
     check_case(case, "\n".join(steps) or "no changes")
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@each("case", CASES, ids=str)
 def test_applying_a_plan_leaves_nothing_to_do(case: Case) -> None:
     accepted, desired, _ = case.sections
     before = build_document(compile_schema(accepted), accepted=None, domain="domain")

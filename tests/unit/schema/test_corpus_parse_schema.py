@@ -5,15 +5,14 @@ Sections of a case: schema, then the rendered AST or the rendered diagnostics.
 
 from __future__ import annotations
 
-import pytest
-
 from omnigraph_core.errors import SchemaSyntaxError
 from omnigraph_core.schema.parse import parse_schema
 from omnigraph_core.schema.render import render_schema
+from tests.support.cases import each
 from tests.support.corpus import Case, check_case, load_cases
 
 
-@pytest.mark.parametrize("case", load_cases("parse_schema"), ids=str)
+@each("case", load_cases("parse_schema"), ids=str)
 def test_parse(case: Case) -> None:
     text, _ = case.sections
     try:

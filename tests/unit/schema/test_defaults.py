@@ -10,9 +10,10 @@ from omnigraph_core.schema.build import compile_schema
 from omnigraph_core.schema.defaults import read_default
 from omnigraph_core.schema.parse import parse_schema
 from omnigraph_core.values import Value, ValueProblem
+from tests.support.cases import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("property", "value"),
     [
         ('String @default("")', ""),
@@ -43,7 +44,7 @@ def test_a_float_default_of_whole_number_is_a_float() -> None:
     assert [type(item) for item in found.default] == [float]
 
 
-@pytest.mark.parametrize(
+@each(
     "property",
     ["Blob @default(x)", "Vector(1) @default([1])", 'I32 @default("1")', "String @default(1)"],
 )

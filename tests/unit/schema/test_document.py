@@ -23,6 +23,7 @@ from omnigraph_core.schema.document import (
     shape_hash,
 )
 from tests.docs.snippets import ROOT, snippets
+from tests.support.cases import each
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -135,7 +136,7 @@ def test_a_name_that_comes_back_is_a_new_thing() -> None:
     assert ids(third)["B table"] == ids(first)["B table"]
 
 
-@pytest.mark.parametrize(
+@each(
     "desired",
     [
         'node A @rename_from("B") { x: I32 }\nnode B @rename_from("A") { x: I32 }',
@@ -273,7 +274,7 @@ DAMAGED = [
 ]
 
 
-@pytest.mark.parametrize(("path", "value", "problem"), DAMAGED, ids=[row[2] for row in DAMAGED])
+@each(("path", "value", "problem"), DAMAGED, ids=[row[2] for row in DAMAGED])
 def test_damage_is_refused_with_its_place(
     path: tuple[str | int, ...], value: object, problem: str
 ) -> None:
@@ -362,7 +363,7 @@ def test_shape_ignores_layout_spelling_and_hints(same: str) -> None:
     assert shape_hash(document(same)) == shape_hash(compile_schema(text))
 
 
-@pytest.mark.parametrize(
+@each(
     "other",
     [
         "node A { x: F64? @default(2) @owner(core) }",

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from omnigraph_core.schema.build import compile_schema
 from omnigraph_core.schema.indexes import IndexKind, IndexSpec, physical_indexes
+from tests.support.cases import each
 
 
 def declared(text: str) -> tuple[IndexSpec, ...]:
@@ -14,7 +13,7 @@ def declared(text: str) -> tuple[IndexSpec, ...]:
     return specs[1:]
 
 
-@pytest.mark.parametrize(
+@each(
     ("property", "kind"),
     [
         ("a: enum(x, y) @index", IndexKind.BITMAP),
@@ -38,7 +37,7 @@ def test_one_column(property: str, kind: IndexKind) -> None:
     assert declared(f"node A {{ {property} }}") == (IndexSpec(("a",), kind),)
 
 
-@pytest.mark.parametrize(
+@each(
     "body",
     [
         "a: String b: I32 @index(a, b)",

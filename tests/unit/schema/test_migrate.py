@@ -20,6 +20,7 @@ from omnigraph_core.schema.migrate import (
     plan_migration,
 )
 from tests.docs.snippets import ROOT, snippets
+from tests.support.cases import each
 
 PAGE = ROOT / "docs" / "reference" / "schema-migrations.md"
 
@@ -286,6 +287,6 @@ def test_documented_migrations_plan_as_shown() -> None:
         assert [step.describe() for step in found.steps] == steps.splitlines()
 
 
-@pytest.mark.parametrize("word", [*StepKind, *Tier, *DataWork, *MIGRATION_CODES])
+@each("word", [*StepKind, *Tier, *DataWork, *MIGRATION_CODES])
 def test_every_word_of_a_plan_is_documented(word: str) -> None:
     assert f"`{word}`" in PAGE.read_text()

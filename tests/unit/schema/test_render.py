@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from omnigraph_core.diagnostics import Name
 from omnigraph_core.schema import ast
 from omnigraph_core.schema.parse import parse_schema
@@ -13,9 +11,10 @@ from omnigraph_core.schema.render_parts import (
     render_cardinality,
     render_constraint,
 )
+from tests.support.cases import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("bound", "text"),
     [
         (0, "0"),

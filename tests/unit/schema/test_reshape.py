@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
-
 from omnigraph_core.schema.arrow import table_schema
 from omnigraph_core.schema.build import compile_schema
 from omnigraph_core.schema.reshape import ColumnSource, can_hold, is_same_shape, reshape
 from omnigraph_core.types import PropType, Scalar
+from tests.support.cases import each
 
 if TYPE_CHECKING:
     from omnigraph_core.schema.catalog import EdgeType, NodeType
@@ -45,7 +44,7 @@ def test_the_ends_of_an_edge_are_kept() -> None:
     assert found == {name: ColumnSource(name) for name in ("id", "src", "dst")}
 
 
-@pytest.mark.parametrize(
+@each(
     ("earlier", "later"),
     [("I32", "I64"), ("U32", "U64"), ("U32", "I64"), ("F32", "F64"), ("[I32]", "[I64]?")],
 )
@@ -54,7 +53,7 @@ def test_a_wider_type_is_a_cast(earlier: str, later: str) -> None:
     assert found["n"] == ColumnSource("n", is_cast=True)
 
 
-@pytest.mark.parametrize(
+@each(
     ("earlier", "later"),
     [("String", "enum(a, b)"), ("enum(a)", "String?"), ("enum(a)", "enum(b)"), ("I32", "I32?")],
 )
@@ -63,7 +62,7 @@ def test_the_same_storage_type_is_no_cast(earlier: str, later: str) -> None:
     assert found["n"] == ColumnSource("n")
 
 
-@pytest.mark.parametrize(
+@each(
     ("earlier", "later"),
     [("I64", "I32"), ("String", "I32"), ("Vector(2)", "Vector(3)"), ("I32", "[I32]?")],
 )
@@ -116,7 +115,7 @@ def test_a_name_that_went_to_something_new_is_not_the_earlier_column() -> None:
     assert not is_same_shape(node("a: I32?"), node("a: I32?"), {})
 
 
-@pytest.mark.parametrize(
+@each(
     ("before", "after", "expected"),
     [
         ("a: I32  b: String", "b: String @unique  a: I32 @default(3)", True),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pyarrow as pa
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from omnigraph_core.exec.json_rows import content, plain_objects
 from omnigraph_core.server.few_rows import MOST_BYTES, MOST_ROWS, try_few_rows
+from tests.support.cases import each
 
 KINDS = {
     pa.string(): st.text(),
@@ -50,7 +50,7 @@ def test_no_rows() -> None:
     assert try_few_rows(pa.table({"a": pa.array([], pa.string())})) == b""
 
 
-@pytest.mark.parametrize(
+@each(
     "column",
     [
         pa.array([1e300]),

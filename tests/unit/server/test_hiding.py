@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
-
 from omnigraph_core.server.hiding import hiding_of
+from tests.support.cases import each
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.mark.parametrize(
+@each(
     ("address", "told", "shown"),
     [
         ("/data/a b", "no file /data/a b/nodes", "no file stock/nodes"),

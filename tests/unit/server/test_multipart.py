@@ -9,11 +9,12 @@ import pytest
 from omnigraph_core.errors import ConfigError
 from omnigraph_core.server.multipart import Parts, UploadedFile, _placed, check_types
 from omnigraph_core.server.receiving import Budget
+from tests.support.cases import each
 
 HEADER = b'Content-Disposition: form-data; name="file"; filename="Part.csv"\r\n\r\n'
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "path", "shown"),
     [
         ("Part.csv", "1/data/Part.csv", "Part.csv"),

@@ -10,12 +10,13 @@ from omnigraph_core.config.model import Config, GraphConfig, PolicyConfig, Serve
 from omnigraph_core.errors import ConfigError, GraphNotFound
 from omnigraph_core.server.graphs import find_graphs
 from omnigraph_core.server.options import ServerOptions, parse_bind
+from tests.support.cases import each
 
 STOCK, PARTS = GraphConfig("/graphs/stock"), GraphConfig("/graphs/parts")
 FAR = GraphConfig("https://example.org/graphs/stock")
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "host", "port", "is_loopback"),
     [
         ("127.0.0.1:8080", "127.0.0.1", 8080, True),
@@ -32,7 +33,7 @@ def test_an_address(text: str, host: str, port: int, is_loopback: bool) -> None:
     assert str(address) == text
 
 
-@pytest.mark.parametrize("text", ["", "8080", ":8080", "host:", "host:x", "host:70000", "::1:80"])
+@each("text", ["", "8080", ":8080", "host:", "host:x", "host:70000", "::1:80"])
 def test_no_address(text: str) -> None:
     with pytest.raises(ConfigError, match="cannot listen on"):
         parse_bind(text)
@@ -53,7 +54,7 @@ def test_the_default_graph() -> None:
     assert default_of(ServerOptions(), graphs={"parts": PARTS, "far": FAR}) == "parts"
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "problem"),
     [
         (ServerOptions(), "URI must be provided"),
@@ -88,9 +89,7 @@ def test_hidden_addresses_and_policies() -> None:
     assert graphs.has_policy
 
 
-@pytest.mark.parametrize(
-    "spelled", ["stock", "./stock", "stock/", "{0}/stock/", "file://{0}/stock"]
-)
+@each("spelled", ["stock", "./stock", "stock/", "{0}/stock/", "file://{0}/stock"])
 def test_a_graph_has_its_policy_however_its_address_is_written(
     spelled: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,7 @@ from omnigraph_core.errors import ConfigError
 from omnigraph_core.history.snapshots import ReadTarget
 from omnigraph_core.server.paging import page, page_by_name
 from omnigraph_core.server.targets import named_target, which
+from tests.support.cases import each
 
 COMMIT = "01HZY000000000000000000000"
 
@@ -25,7 +26,7 @@ def test_places() -> None:
     assert which(at="2031-05-02T10:00:00Z").moment == datetime(2031, 5, 2, 10, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "message"),
     [
         ({"branch": "main", "snapshot": COMMIT}, "branch and snapshot exclude each other"),
@@ -63,13 +64,13 @@ def test_pages_cover_everything_once() -> None:
     assert page(names, str, 5, None) == (names, None)
 
 
-@pytest.mark.parametrize("token", ["", "x", "%", "ü", "bm9uZQ=="])
+@each("token", ["", "x", "%", "ü", "bm9uZQ=="])
 def test_a_token_of_another_list(token: str) -> None:
     with pytest.raises(ConfigError, match="no such page"):
         page(["a"], str, 1, token)
 
 
-@pytest.mark.parametrize("token", ["", "x", "%", "ü", "YQ", "YQ=="[:3]])
+@each("token", ["", "x", "%", "ü", "YQ", "YQ=="[:3]])
 def test_what_is_no_token(token: str) -> None:
     with pytest.raises(ConfigError, match="no such page"):
         page_by_name(["a"], str, 1, token)

@@ -8,6 +8,7 @@ import pytest
 
 from omnigraph_core.errors import ConfigError
 from omnigraph_core.spark import defaults
+from tests.support.cases import each
 
 
 @pytest.fixture(autouse=True)
@@ -17,7 +18,7 @@ def java(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-@pytest.mark.parametrize(
+@each(
     "master",
     ["local", "local[*]", "local[4,3]", "spark://a:1,b:2", "k8s://https://h:6443", "yarn"],
 )
@@ -25,7 +26,7 @@ def test_places(master: str) -> None:
     defaults.check_master(master)
 
 
-@pytest.mark.parametrize("master", ["", "locally", "local[", "spark:/h", "mesos://h", "sc://h"])
+@each("master", ["", "locally", "local[", "spark:/h", "mesos://h", "sc://h"])
 def test_what_is_no_place(master: str) -> None:
     with pytest.raises(ConfigError, match="is no place where Spark runs"):
         defaults.check_master(master)

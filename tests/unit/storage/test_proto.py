@@ -11,6 +11,7 @@ from lance.schema import LanceSchema
 
 from omnigraph_core.errors import InvariantBroken
 from omnigraph_core.storage.proto import NO_PARENT, FieldRecord
+from tests.support.cases import each
 
 FIELDS = [
     pa.field("id", pa.utf8(), nullable=False),
@@ -54,7 +55,7 @@ def test_unchanged_records_make_the_same_schema() -> None:
     assert schema_of(records()).equals(pa.schema(FIELDS), check_metadata=True)
 
 
-@pytest.mark.parametrize("name", ["n", "a much longer name than before", "größe", "日本", ""])
+@each("name", ["n", "a much longer name than before", "größe", "日本", ""])
 def test_renaming_changes_the_name_alone(name: str) -> None:
     changed = [item.renamed(name) if item.id == 1 else item for item in records()]
     expected = [field.with_name(name) if field.name == "note" else field for field in FIELDS]
@@ -81,7 +82,7 @@ def test_members_of_fixed_length_pass_through() -> None:
     assert record.content.startswith(extra)
 
 
-@pytest.mark.parametrize(
+@each(
     "content",
     [
         b"\x12",  # a name of no length

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 
 import numpy as np
-import pytest
 
 from omnigraph_core.storage.runs import Runs, compose, cut, packed, whole
+from tests.support.cases import each
 
 
 def as_dict(runs: Runs) -> dict[int, int]:
@@ -33,7 +33,7 @@ def test_rows_that_are_left_are_packed() -> None:
     assert as_dict(whole(3)) == {0: 0, 1: 1, 2: 2}
 
 
-@pytest.mark.parametrize("seed", range(60))
+@each("seed", range(60))
 def test_runs_are_composed(seed: int) -> None:
     chance = random.Random(seed)
     most = chance.choice([1, 5, 40])
@@ -48,7 +48,7 @@ def test_runs_are_composed(seed: int) -> None:
     assert as_dict(found.turned()) == {there: here for here, there in expected.items()}
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each("seed", range(20))
 def test_runs_are_cut(seed: int) -> None:
     chance = random.Random(seed)
     runs = some(chance, chance.randrange(30), 40)

@@ -15,6 +15,7 @@ from obstore.exceptions import (
 
 from omnigraph_core.errors import InvariantBroken, ObjectNotFound, StorageError
 from omnigraph_core.storage.translate import brief, is_missing, storage_error, translated
+from tests.support.cases import each
 
 WHERE = "/lake/nodes/2e3f2619ed36c3b4"
 
@@ -35,7 +36,7 @@ MISSING = [
 ]
 
 
-@pytest.mark.parametrize("problem", MISSING)
+@each("problem", MISSING)
 def test_missing(problem: Exception) -> None:
     found = told(problem)
     assert isinstance(found, ObjectNotFound)
@@ -53,7 +54,7 @@ FULL = [
 ]
 
 
-@pytest.mark.parametrize("problem", FULL)
+@each("problem", FULL)
 def test_full(problem: Exception) -> None:
     found = told(problem)
     assert type(found) is StorageError
@@ -74,7 +75,7 @@ FORBIDDEN = [
 ]
 
 
-@pytest.mark.parametrize("problem", FORBIDDEN)
+@each("problem", FORBIDDEN)
 def test_forbidden(problem: Exception) -> None:
     found = told(problem)
     assert type(found) is StorageError
@@ -95,7 +96,7 @@ UNREACHABLE = [
 ]
 
 
-@pytest.mark.parametrize("problem", UNREACHABLE)
+@each("problem", UNREACHABLE)
 def test_unreachable(problem: Exception) -> None:
     found = told(problem)
     assert type(found) is StorageError
@@ -115,7 +116,7 @@ DAMAGED = [
 ]
 
 
-@pytest.mark.parametrize("problem", DAMAGED)
+@each("problem", DAMAGED)
 def test_damaged(problem: Exception) -> None:
     found = told(problem)
     assert type(found) is StorageError
@@ -140,7 +141,7 @@ def test_what_is_not_known_is_told_as_it_is() -> None:
     assert not found.retryable
 
 
-@pytest.mark.parametrize("digits", ["403", "401", "500", "502", "503", "504"])
+@each("digits", ["403", "401", "500", "502", "503", "504"])
 def test_numbers_in_names_of_files_mean_nothing(digits: str) -> None:
     """Versions and directories are numbers: one of them often holds these digits."""
     name = f"_versions/d98515378{digits}.manifest of /lake/{digits}f2619ed36c3b4/9{digits}1"

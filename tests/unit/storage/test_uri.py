@@ -8,12 +8,13 @@ import pytest
 
 from omnigraph_core.errors import ConfigError
 from omnigraph_core.storage.uri import Scheme, parse_uri
+from tests.support.cases import each
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "path"),
     [
         ("/lake/parts", "/lake/parts"),
@@ -55,7 +56,7 @@ def test_a_link_is_followed_once(tmp_path: Path) -> None:
     assert parse_uri(str(tmp_path / "link")).text == str(tmp_path / "real")
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "text", "bucket", "prefix"),
     [
         ("s3://lake", "s3://lake", "lake", ""),
@@ -77,7 +78,7 @@ def test_below_a_bucket() -> None:
     assert parse_uri("s3://lake/parts/").join("nodes/a") == "s3://lake/parts/nodes/a"
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "told"),
     [
         ("", "no path"),

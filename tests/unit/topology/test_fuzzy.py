@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pyarrow as pa
-import pytest
 
 from omnigraph_core.topology import fuzzy
 from omnigraph_core.topology.fuzzy import spellings_of
 from tests.support import text_oracle
+from tests.support.cases import each
+
+if TYPE_CHECKING:
+    import pytest
 
 WORDS = (
     *(
@@ -30,8 +35,8 @@ WORDS = (
 )
 
 
-@pytest.mark.parametrize("edits", [0, 1, 2, 3, 5, 8, 300])
-@pytest.mark.parametrize("cells", [1, 64, 1 << 20])
+@each("edits", [0, 1, 2, 3, 5, 8, 300])
+@each("cells", [1, 64, 1 << 20])
 def test_words_within_edits(edits: int, cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fuzzy, "_CELLS", cells)
     spellings = spellings_of(pa.array(WORDS, pa.large_string()))

@@ -14,6 +14,7 @@ from omnigraph_core.errors import BudgetExceeded, InvariantBroken
 from omnigraph_core.topology import growing_column
 from omnigraph_core.topology.growing import GrowingArray, GrowingBits
 from omnigraph_core.topology.growing_column import GrowingColumn
+from tests.support.cases import each
 
 VALUES: dict[pa.DataType, st.SearchStrategy[Any]] = {
     pa.utf8(): st.text(max_size=5),
@@ -95,7 +96,7 @@ def test_columns_grow_and_views_stay(given_: tuple[pa.DataType, list[list[Any]]]
         assert column.view(len(expected)).equals(expected)
 
 
-@pytest.mark.parametrize("kind", VALUES, ids=str)
+@each("kind", VALUES, ids=str)
 def test_nulls_alone(kind: pa.DataType) -> None:
     column = GrowingColumn(kind)
     column.append(pa.nulls(3, kind))

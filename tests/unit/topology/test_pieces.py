@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pyarrow as pa
-import pytest
 
 from omnigraph_core.topology import pieces
 from omnigraph_core.topology.pieces import cut_texts
+from tests.support.cases import each
+
+if TYPE_CHECKING:
+    import pytest
 
 
 def cut(*batches: pa.Array) -> list[list[str] | None]:
@@ -49,7 +54,7 @@ def test_slices_and_bytes_behind_nulls_do_not_show() -> None:
     assert cut(hidden) == [["one", "two"], None, ["four", "five"], ["six"]]
 
 
-@pytest.mark.parametrize("size", [1, 5, 12, 100])
+@each("size", [1, 5, 12, 100])
 def test_portions_share_their_numbers(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pieces, "_PORTION_BYTES", size)
     texts = ["one two", "two", None, "", "three two one and four", "one"]

@@ -16,6 +16,7 @@ from omnigraph_core.topology.memory import ByteCache
 from omnigraph_core.topology.word_index import WordIndex, empty_index, extended, selected_rows
 from omnigraph_core.topology.word_search import Postings, WordPart
 from tests.support import text_oracle
+from tests.support.cases import each
 from tests.support.numbered import all_rows, rows_but
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def found(words: Postings, function: str, query: str, edits: int = 2) -> list[in
     return np.flatnonzero(mask).tolist()
 
 
-@pytest.mark.parametrize(
+@each(
     ("function", "query", "rows"),
     [
         ("search", "bolts", [0, 1, 8]),
@@ -92,7 +93,7 @@ def test_what_is_found(function: str, query: str, rows: list[int]) -> None:
     assert np.flatnonzero(told).tolist() == rows
 
 
-@pytest.mark.parametrize("edits", [0, 1, 3, 40, 1_000_000])
+@each("edits", [0, 1, 3, 40, 1_000_000])
 def test_fuzzy_matches_by_edits(edits: int) -> None:
     words = postings(index_of(TEXTS))
     for query in ("bolt", "Statt engin", "x" * 39, "Ωmega"):
@@ -139,7 +140,7 @@ def test_answers_are_kept_and_cannot_be_written_to() -> None:
     assert not scores.flags.writeable
 
 
-@pytest.mark.parametrize("texts", [[], [None], ["", None], ["the", ""]])
+@each("texts", [[], [None], ["", None], ["the", ""]])
 def test_nothing_to_find(texts: list[str | None]) -> None:
     words = postings(index_of(texts))
     for function in ("search", "match_text", "fuzzy"):
@@ -173,7 +174,7 @@ def check_answers(index: WordIndex, texts: Sequence[str | None], chance: random.
         assert scores == pytest.approx([expected[row] for row in sorted(expected)], rel=1e-12)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@each("seed", range(12))
 def test_an_index_that_grew_and_lost_rows_answers_like_a_new_one(seed: int) -> None:
     chance = random.Random(seed)
     texts = some_texts(chance, chance.randint(0, 60))
@@ -192,7 +193,7 @@ def test_an_index_that_grew_and_lost_rows_answers_like_a_new_one(seed: int) -> N
         check_answers(index, texts, chance)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@each("seed", range(8))
 def test_words_in_parts_answer_like_those_of_one_index(seed: int) -> None:
     """Rows that came later are in a second part; some rows of both are gone, some never were."""
     chance = random.Random(seed)

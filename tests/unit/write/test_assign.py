@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pytest
 
 from omnigraph_core.plan.values import Values
 from omnigraph_core.query.typed import Constant, NowValue, ParamValue
@@ -15,6 +14,7 @@ from omnigraph_core.violations import Rule, Violations
 from omnigraph_core.write.assign import assigned_cells, changed_rows, new_row
 from omnigraph_core.write.batches import LINE, batch_schema
 from omnigraph_core.write.pending import pending_schema
+from tests.support.cases import each
 from tests.support.oracle import NOW
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def test_a_blob_may_be_kept_elsewhere() -> None:
     assert made["cover#uri"].to_pylist() == ["s3://covers/1.png"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "type", "value", "message"),
     [
         ("rank", I64, 2**31, "out of range for I32"),

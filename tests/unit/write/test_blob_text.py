@@ -6,19 +6,20 @@ import pytest
 
 from omnigraph_core.values import ValueProblem
 from omnigraph_core.write.blob_text import format_blob, parse_blob
+from tests.support.cases import each
 
 
-@pytest.mark.parametrize("data", [b"", b"a", b"ab", b"abc", bytes(range(256))])
+@each("data", [b"", b"a", b"ab", b"abc", bytes(range(256))])
 def test_bytes_come_back(data: bytes) -> None:
     assert parse_blob(format_blob(data)) == (data, None)
 
 
-@pytest.mark.parametrize("uri", ["s3://bucket/a.png", "urn:part:7", "file:///a", "ab:c"])
+@each("uri", ["s3://bucket/a.png", "urn:part:7", "file:///a", "ab:c"])
 def test_uri(uri: str) -> None:
     assert parse_blob(uri) == (None, uri)
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "",

@@ -12,6 +12,7 @@ from omnigraph_core.write.arrow_columns import can_hold, convert
 from omnigraph_core.write.arrow_shown import shown_scalar
 from omnigraph_core.write.columns import Doubt, datetime_texts, from_json, to_whole
 from omnigraph_core.write.csv_columns import convert_texts
+from tests.support.cases import each
 
 DATE, DATETIME = PropType(Scalar.DATE), PropType(Scalar.DATETIME)
 STRINGS = PropType(Scalar.STRING, is_list=True)
@@ -51,7 +52,7 @@ def test_slices_of_lists() -> None:
     assert from_json(values.slice(1), type).to_pylist() == expected
 
 
-@pytest.mark.parametrize(
+@each(
     ("values", "type", "expected"),
     [
         (pa.array(["a", None]).dictionary_encode(), PropType(Scalar.STRING), ["a", None]),
@@ -84,7 +85,7 @@ def test_arrow_columns(values: pa.Array, type: PropType, expected: list[object])
     assert (found.values.to_pylist(), found.problems) == (expected, {})
 
 
-@pytest.mark.parametrize(
+@each(
     ("values", "milliseconds"),
     [
         (pa.array([1, -1], pa.timestamp("s", "Europe/Paris")), [1000, -1000]),
@@ -101,7 +102,7 @@ def test_arrow_times(values: pa.Array, milliseconds: list[int | None]) -> None:
     assert convert(values, DATETIME).values.view(pa.int64()).to_pylist() == milliseconds
 
 
-@pytest.mark.parametrize(
+@each(
     ("kind", "type"),
     [
         (pa.decimal128(10, 2), PropType(Scalar.F64)),
@@ -124,7 +125,7 @@ def test_columns_that_cannot_hold_a_type(kind: pa.DataType, type: PropType) -> N
     assert can_hold(kind, type, has_decimals=True) == is_number
 
 
-@pytest.mark.parametrize(
+@each(
     ("wrong", "type", "message"),
     [
         (pa.array([2**31]), PropType(Scalar.I32), "out of range for I32"),
@@ -156,8 +157,8 @@ def test_values_that_do_not_fit_are_named_by_row(
 LATIN1 = pa.array([b"caf\xe9", b"tea", None], pa.binary()).view(pa.utf8())
 
 
-@pytest.mark.parametrize("kind", [pa.utf8(), pa.large_utf8(), pa.string_view()])
-@pytest.mark.parametrize("scalar", [Scalar.STRING, Scalar.BLOB, Scalar.DATE, Scalar.DATETIME])
+@each("kind", [pa.utf8(), pa.large_utf8(), pa.string_view()])
+@each("scalar", [Scalar.STRING, Scalar.BLOB, Scalar.DATE, Scalar.DATETIME])
 def test_text_that_is_not_utf8(kind: pa.DataType, scalar: Scalar) -> None:
     found = convert(LATIN1.cast(kind), PropType(scalar))
     assert found.problems[0] == "not UTF-8"
@@ -175,7 +176,7 @@ def test_members_and_entries_that_are_not_utf8() -> None:
     assert (found.values.to_pylist(), found.problems) == (["tea", None, "tea"], {1: "not UTF-8"})
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "shown"),
     [
         (LATIN1[0], "caf\ufffd"),
@@ -200,7 +201,7 @@ def test_any_value_can_be_shown(value: pa.Scalar, shown: object) -> None:
     assert shown_scalar(value) == shown
 
 
-@pytest.mark.parametrize(
+@each(
     ("texts", "type", "expected"),
     [
         (["true", None, "false"], PropType(Scalar.BOOL), [True, None, False]),
@@ -219,7 +220,7 @@ def test_csv_columns(texts: list[str | None], type: PropType, expected: list[obj
     assert (found.values.to_pylist(), found.problems) == (expected, {})
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "type"),
     [
         ("True", PropType(Scalar.BOOL)),

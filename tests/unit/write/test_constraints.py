@@ -12,6 +12,7 @@ from omnigraph_core.schema.build import compile_schema
 from omnigraph_core.violations import Rule, Violations
 from omnigraph_core.write.batches import FRESH, Batch, Places
 from omnigraph_core.write.constraints import check_rows
+from tests.support.cases import each
 from tests.support.committed import batch, graph_type
 
 SCHEMA = """
@@ -209,7 +210,7 @@ def test_bounds_are_read_with_the_width_of_the_property() -> None:
     assert only(mass=0.09).value == 0.09
 
 
-@pytest.mark.parametrize(
+@each(
     ("type", "bounds", "good", "bad"),
     [
         ("I32", "-9999999999..9999999999", [-(2**31), 2**31 - 1], []),

@@ -6,7 +6,6 @@ import datetime as dt
 import threading
 
 import pyarrow as pa
-import pytest
 
 from omnigraph_core.ids import is_ulid, key_id
 from omnigraph_core.schema.build import compile_schema
@@ -14,6 +13,7 @@ from omnigraph_core.values import canonical_text
 from omnigraph_core.violations import Rule, Violations
 from omnigraph_core.write.batches import FRESH, Batch, Places, batch_schema
 from omnigraph_core.write.identity import assign_ids, canonical_texts, fresh_ids
+from tests.support.cases import each
 
 CATALOG = compile_schema("""
 node Part { sku: String @key }
@@ -54,7 +54,7 @@ def test_an_id_that_contradicts_the_key_is_reported() -> None:
     assert rows[FRESH].to_pylist() == [False, None]
 
 
-@pytest.mark.parametrize("shelf", ["top", 'a "b"', "a,b", "back\\slash", "tab\t", "ümlaut"])
+@each("shelf", ["top", 'a "b"', "a,b", "back\\slash", "tab\t", "ümlaut"])
 def test_a_composite_key_is_a_json_array(shelf: str) -> None:
     rows, _ = assigned(batch("Slot", row=[7, None], shelf=[shelf, "x"]))
     assert rows["id"].to_pylist() == [key_id(["7", shelf]), None]
@@ -76,7 +76,7 @@ def test_edges_get_fresh_ids() -> None:
     assert is_ulid(rows["id"][0].as_py())
 
 
-@pytest.mark.parametrize(
+@each(
     ("values", "type"),
     [
         (["a", "", "ü"], pa.string()),

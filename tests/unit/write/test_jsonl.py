@@ -14,6 +14,7 @@ from omnigraph_core.write.jsonl_blocks import iter_blocks, lines_of
 from omnigraph_core.write.jsonl_document import iter_documents
 from omnigraph_core.write.records import raw_records, read_batches
 from omnigraph_core.write.sources import open_sources, places_of
+from tests.support.cases import each
 from tests.support.reading import CATALOG, read
 
 if TYPE_CHECKING:
@@ -28,8 +29,8 @@ def labels(outcome: object) -> list[tuple[int, str]]:
     return [(row["#line"], row["label"]) for row in outcome.rows()]  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("newline", [b"\n", b"\r\n"])
-@pytest.mark.parametrize("repeats", [1, 50])
+@each("newline", [b"\n", b"\r\n"])
+@each("repeats", [1, 50])
 def test_lines_are_counted_as_an_editor_does(newline: bytes, repeats: int) -> None:
     lines = [b"// note", b"", bin_("a"), b"  ", b"\t// note", b" " + bin_("b"), bin_("c") + b" "]
     outcome = read(b"\xef\xbb\xbf" + newline.join(lines * repeats))
@@ -61,7 +62,7 @@ def test_very_long_lines() -> None:
     assert [row["label"] for row in read(data).rows()] == ["a", long, "c"]
 
 
-@pytest.mark.parametrize("size", [1, 7, 64, 1 << 20])
+@each("size", [1, 7, 64, 1 << 20])
 def test_blocks_hold_whole_lines(size: int) -> None:
     data = b"".join(b"x" * (n % 9) + b"\n" for n in range(100)) + b"end"
     blocks = list(iter_blocks(io.BytesIO(data), size))
@@ -141,7 +142,7 @@ def test_records_of_a_line_are_told_apart() -> None:
     assert found == [(2, {"label": 5}), (4, {"label": 6})]
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "loaded", "problem"),
     [
         ("[%s, %s", 2, "at line 1: it does not end"),

@@ -6,8 +6,7 @@ import datetime as dt
 import json
 from typing import Any
 
-import pytest
-
+from tests.support.cases import each
 from tests.support.reading import read
 
 
@@ -19,7 +18,7 @@ def raw(property: str, literal: str) -> bytes:
     return f'{{"type":"Part","data":{{"{property}":{literal}}}}}'.encode()
 
 
-@pytest.mark.parametrize(
+@each(
     ("property", "literal", "expected"),
     [
         ("name", '"a\\u00e9\\ud83d\\ude00"', "aé😀"),
@@ -62,7 +61,7 @@ def test_values(property: str, literal: str, expected: object) -> None:
     assert outcome.row()[property] == expected
 
 
-@pytest.mark.parametrize(
+@each(
     ("property", "literal", "message"),
     [
         ("name", "1", "expected String, found number 1"),
@@ -134,7 +133,7 @@ def test_edges() -> None:
     assert outcome.row() == expected
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "problems"),
     [
         ("[]", []),  # an array of records, without any

@@ -7,13 +7,13 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pytest
 
 from omnigraph_core.violations import Violations
 from omnigraph_core.write.intake import Intake
 from omnigraph_core.write.jsonl_blocks import iter_blocks, lines_of
 from omnigraph_core.write.jsonl_fast import FastReader
 from omnigraph_core.write.sources import open_sources, places_of
+from tests.support.cases import each
 from tests.support.reading import CATALOG, PART
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def rows(batches: list[Batch]) -> int:
     return sum(batch.rows.num_rows for batch in batches)
 
 
-@pytest.mark.parametrize(
+@each(
     "line",
     [
         node(FULL),
@@ -91,7 +91,7 @@ def test_a_few_lines_are_left_to_the_exact_path() -> None:
     assert split([node(FULL)] * 5) == ([], [1, 2, 3, 4, 5])
 
 
-@pytest.mark.parametrize(
+@each(
     "line",
     [
         node({"name": "a"}) + node({"name": "b"}),

@@ -13,6 +13,7 @@ from omnigraph_core.errors import (
 )
 from omnigraph_core.violations import MAX_LISTED, Rule, Violation, Violations
 from omnigraph_core.write.refuse import refuse
+from tests.support.cases import each
 
 CLASSES = {
     RecordError: {
@@ -45,7 +46,7 @@ def test_nothing_wrong_is_no_error() -> None:
     refuse(Violations())
 
 
-@pytest.mark.parametrize("rule", list(Rule))
+@each("rule", list(Rule))
 def test_every_rule_has_its_class(rule: Rule) -> None:
     (expected,) = (kind for kind, rules in CLASSES.items() if rule in rules)
     assert type(refused(violation(rule))) is expected

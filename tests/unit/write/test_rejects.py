@@ -12,6 +12,7 @@ from omnigraph_core.violations import Rule, Violation, Violations
 from omnigraph_core.write.batches import Places
 from omnigraph_core.write.rejects import count_records, named_apart, write_rejects
 from omnigraph_core.write.sources import open_sources, places_of
+from tests.support.cases import each
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,7 +72,7 @@ def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
         written(tmp_path, [b"one"], problems((None, 1, "a")))
 
 
-@pytest.mark.parametrize(
+@each(
     ("names", "expected"),
     [
         ((None,), (None,)),

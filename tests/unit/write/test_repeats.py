@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pyarrow as pa
-import pytest
 
 from omnigraph_core.schema.build import compile_schema
 from omnigraph_core.write.batches import FRESH, LINE
 from omnigraph_core.write.repeats import repeated_rows
+from tests.support.cases import each
 
 CATALOG = compile_schema("""
 node Part {
@@ -36,7 +36,7 @@ def replaced(ids: list[str], fresh: str = "", type: object = NOTE) -> list[int]:
     return lines
 
 
-@pytest.mark.parametrize(
+@each(
     ("ids", "expected"),
     [
         ([], []),

@@ -13,6 +13,7 @@ import pytest
 from omnigraph_core.errors import ConfigError
 from omnigraph_core.write.batches import Places
 from omnigraph_core.write.sources import Format, open_sources, places_of
+from tests.support.cases import each
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,7 +39,7 @@ def content(source: object) -> bytes:
     return data
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "format", "type_name"),
     [
         ("a.jsonl", Format.JSONL, None),
@@ -76,7 +77,7 @@ def test_several_inputs(tmp_path: Path) -> None:
     assert places_of(sources) == Places((str(path), None), ("line", "row"))
 
 
-@pytest.mark.parametrize(
+@each(
     ("data", "unit"),
     [
         (b"", "line"),
@@ -101,7 +102,7 @@ def test_a_type_is_not_for_records(tmp_path: Path) -> None:
             open_sources(given, type_name="Part")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", ["data.txt", "data", "data.gz", "Part.parquet.gz"])
+@each("name", ["data.txt", "data", "data.gz", "Part.parquet.gz"])
 def test_unknown_suffix(tmp_path: Path, name: str) -> None:
     (tmp_path / name).touch()
     with pytest.raises(ConfigError, match="cannot tell the format"):

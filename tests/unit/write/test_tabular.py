@@ -14,6 +14,7 @@ import pytest
 
 from omnigraph_core.write.records import raw_records
 from omnigraph_core.write.sources import open_sources
+from tests.support.cases import each
 from tests.support.reading import Outcome, read
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def test_a_ragged_row_that_is_not_utf8() -> None:
     assert [row["id"] for row in outcome.rows()] == ["1", "3"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "line"),
     [
         ('id,name\n1,a\n2,"cut off in the mid', 3),
@@ -124,7 +125,7 @@ def test_wrong_values_of_csv_have_their_line() -> None:
     assert (name.line, name.message) == (3, "Part.name: not UTF-8")
 
 
-@pytest.mark.parametrize("text", ["", "id,nmae,zzz\n1,2,3\n", "id,id\n1,2\n", b"\xff\n"])
+@each("text", ["", "id,nmae,zzz\n1,2,3\n", "id,id\n1,2\n", b"\xff\n"])
 def test_columns_are_judged_once(text: str | bytes) -> None:
     outcome = csv(text)
     assert outcome.rows() == []
@@ -186,7 +187,7 @@ def written(path: Path, table: pa.Table = TABLE) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", ["a.parquet", "a.feather", "stream.arrow", "memory", "bytes"])
+@each("name", ["a.parquet", "a.feather", "stream.arrow", "memory", "bytes"])
 def test_tables(tmp_path: Path, name: str) -> None:
     given: Any = TABLE
     if name == "bytes":
@@ -214,8 +215,8 @@ def test_a_uri_column_holds_uris() -> None:
 LATIN1 = pa.array([b"tea", b"caf\xe9"], pa.binary()).view(pa.utf8())
 
 
-@pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
-@pytest.mark.parametrize("column", ["id", "name", "drawing", "drawing#uri", "tags"])
+@each("name", ["a.parquet", "a.arrow"])
+@each("column", ["id", "name", "drawing", "drawing#uri", "tags"])
 def test_text_that_is_not_utf8(tmp_path: Path, name: str, column: str) -> None:
     texts = pa.array([b"s3://x", b"caf\xe9"], pa.binary()).view(pa.utf8())
     values = pa.ListArray.from_arrays([0, 1, 2], texts) if column == "tags" else texts
@@ -235,7 +236,7 @@ def test_ends_that_are_not_utf8() -> None:
     assert [row["#line"] for row in outcome.rows()] == [1]
 
 
-@pytest.mark.parametrize(
+@each(
     ("column", "values", "shown"),
     [
         ("price", pa.array([float("nan")]), "NaN"),
@@ -264,8 +265,8 @@ def test_columns_of_the_wrong_type() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", ["Part.parquet", "Part.arrow", "Part.feather"])
-@pytest.mark.parametrize("data", [b"", b"no such thing", b"ARROW1\0\0rest", b"PAR1PAR1"])
+@each("name", ["Part.parquet", "Part.arrow", "Part.feather"])
+@each("data", [b"", b"no such thing", b"ARROW1\0\0rest", b"PAR1PAR1"])
 def test_damaged_files_are_reported(tmp_path: Path, name: str, data: bytes) -> None:
     path = tmp_path / name
     path.write_bytes(data)

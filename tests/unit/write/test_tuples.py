@@ -18,6 +18,7 @@ from omnigraph_core.write.tuples import (
     positions,
     without,
 )
+from tests.support.cases import each
 
 
 def columns(*rows: tuple[Any, ...]) -> list[pa.ChunkedArray]:
@@ -40,7 +41,7 @@ def test_null_is_not_the_empty_text() -> None:
     assert TupleCodes(columns(("",), (None,), ("",))).codes.tolist() == [0, -1, 0]
 
 
-@pytest.mark.parametrize("width", [1, 2, 3, 4])
+@each("width", [1, 2, 3, 4])
 def test_other_rows_get_the_same_codes(width: int) -> None:
     rows = [(n % 3, str(n % 2), n % 2 == 0, n % 5 or None)[:width] for n in range(30)]
     known = TupleCodes(columns(*rows))

@@ -10,16 +10,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
-from playwright.sync_api import expect, sync_playwright
 
+from tests.support.later import Later
 from tests.support.live_platform import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from playwright import sync_api
     from playwright.sync_api import Locator, Page
 
     from tests.support.live_platform import LivePlatform
+else:
+    sync_api = Later("playwright.sync_api")
 
 _ALONE: Final = (
     # Nothing but the platform is to be reached, and the browser is not a person's.
@@ -51,13 +54,13 @@ _RUNS: Final = """{ runsOrError(limit: 100) {
 
 @pytest.fixture(scope="module")
 def page(live_platform: LivePlatform) -> Iterator[Page]:
-    with sync_playwright() as playwright:
+    with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=_ALONE)
         page = browser.new_page(
             base_url=live_platform.dagster_url, viewport={"width": 1440, "height": 900}
         )
         page.set_default_timeout(_PAGE_SECONDS * 1000)
-        expect.set_options(timeout=_PAGE_SECONDS * 1000)
+        sync_api.expect.set_options(timeout=_PAGE_SECONDS * 1000)
         yield page
         browser.close()
 
@@ -75,38 +78,40 @@ def text(page: Page, words: str) -> Locator:
 def test_the_lineage_of_the_graph(page: Page) -> None:
     page.goto("/asset-groups")
     for group in ("graph", "nodes", "edges", "embeddings", "indexes", "maintenance"):
-        expect(text(page, f"river_{group}")).to_be_visible()
+        sync_api.expect(text(page, f"river_{group}")).to_be_visible()
     keep_picture(page, "lineage")
     page.goto(f"{_REPOSITORY}/asset-groups/river_nodes/list")
     for node in ("Crew", "Incident", "Reach"):
-        expect(text(page, f"river / nodes / {node}")).to_be_visible()
+        sync_api.expect(text(page, f"river / nodes / {node}")).to_be_visible()
 
 
 def test_an_asset_its_columns_and_plots(page: Page) -> None:
     page.goto(_INCIDENTS)
-    expect(text(page, "Row count")).to_be_visible()
-    expect(text(page, "enum(high, low, medium)")).to_be_visible()
-    expect(text(page, "manifest_version")).to_be_visible()
+    sync_api.expect(text(page, "Row count")).to_be_visible()
+    sync_api.expect(text(page, "enum(high, low, medium)")).to_be_visible()
+    sync_api.expect(text(page, "manifest_version")).to_be_visible()
     keep_picture(page, "asset")
     page.get_by_role("button", name="Plots").click()
-    expect(page.locator("canvas").first).to_be_visible()
+    sync_api.expect(page.locator("canvas").first).to_be_visible()
     page.locator("canvas").first.scroll_into_view_if_needed()
     keep_picture(page, "plots")
 
 
 def test_branches_are_partitions(page: Page) -> None:
     page.goto(f"{_INCIDENTS}?view=partitions")
-    expect(page.get_by_text("1 Partitions Selected")).to_be_visible()
+    sync_api.expect(page.get_by_text("1 Partitions Selected")).to_be_visible()
     text(page, "main").click()
-    expect(text(page, "commit_id")).to_be_visible()
+    sync_api.expect(text(page, "commit_id")).to_be_visible()
     keep_picture(page, "partitions")
 
 
 def test_the_sensor_of_drops(page: Page) -> None:
     page.goto(f"{_REPOSITORY}/sensors/river_drops_sensor")
-    expect(page.get_by_text("Loads files that were dropped and have settled")).to_be_visible()
-    expect(text(page, "river_load_job")).to_be_visible()
-    expect(text(page, "Running")).to_be_visible()
+    sync_api.expect(
+        page.get_by_text("Loads files that were dropped and have settled")
+    ).to_be_visible()
+    sync_api.expect(text(page, "river_load_job")).to_be_visible()
+    sync_api.expect(text(page, "Running")).to_be_visible()
     keep_picture(page, "drops-sensor")
 
 
@@ -116,13 +121,15 @@ def test_a_failed_run_shows_what_was_wrong(page: Page, live_platform: LivePlatfo
     until(lambda: failed_loads(live_platform) > before, "the load to be refused")
     (run,) = failed_loads(live_platform) - before
     page.goto(f"/runs/{run}")
-    expect(
+    sync_api.expect(
         page.get_by_text("1 blocking asset check failed with ERROR severity").first
     ).to_be_visible()
     keep_picture(page, "failed-run")
     page.goto(f"{_INCIDENTS}?view=checks")
-    expect(text(page, "violating_rows")).to_be_visible()
-    expect(page.get_by_text("invalid enum value 'awful' on Incident.severity")).to_be_visible()
+    sync_api.expect(text(page, "violating_rows")).to_be_visible()
+    sync_api.expect(
+        page.get_by_text("invalid enum value 'awful' on Incident.severity")
+    ).to_be_visible()
     keep_picture(page, "violations")
     assert (live_platform.directory / "drops/_quarantine/main/wrong.jsonl").exists()
 

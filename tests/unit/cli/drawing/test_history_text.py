@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from omnigraph_core.cli.drawing.history_text import BOXES, PLAIN, Strokes, history_rows
 from omnigraph_core.cli.drawing.lanes import arrange
+from tests.support.cases import each
 from tests.unit.cli.drawing.histories import history
 
 
@@ -17,7 +16,7 @@ def drawn(text: str, strokes: Strokes) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "boxes", "plain"),
     [
         ("a b:a", ["● b", "● a"], ["* b", "* a"]),

@@ -13,6 +13,7 @@ from omnigraph_core.spark.query.columns import (
     spark_schema,
     spark_type,
 )
+from tests.support.cases import each
 
 VECTOR = pa.list_(pa.float32(), 2)
 COLUMNS = [
@@ -36,7 +37,7 @@ COLUMNS = [
 ]
 
 
-@pytest.mark.parametrize("column", COLUMNS, ids=lambda column: str(column.type))
+@each("column", COLUMNS, ids=lambda column: str(column.type))
 def test_values_come_back(column: pa.Array) -> None:
     for part in (column, column.slice(1), column.slice(1, 1), column.slice(0, 0)):
         there = carried(part)
@@ -47,7 +48,7 @@ def test_values_come_back(column: pa.Array) -> None:
         assert back.equals(part)
 
 
-@pytest.mark.parametrize("column", COLUMNS, ids=lambda column: str(column.type))
+@each("column", COLUMNS, ids=lambda column: str(column.type))
 def test_spark_has_a_type_for_each(column: pa.Array) -> None:
     name = spark_type(column.type).simpleString()
     assert not name.startswith(("date", "timestamp", "decimal"))

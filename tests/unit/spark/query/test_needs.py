@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
-
 from omnigraph_core.exec.queries import plan_read
 from omnigraph_core.ir.compile import compile_one
 from omnigraph_core.plan.steps import AntiJoinStep, ExpandStep, FilterStep, OptionalStep
 from omnigraph_core.schema.build import compile_schema
 from omnigraph_core.spark.query.cells import Cell
 from omnigraph_core.spark.query.needs import needs_after, start_of, with_edge_filters
+from tests.support.cases import each
 
 if TYPE_CHECKING:
     from omnigraph_core.plan.steps import Steps
@@ -52,7 +51,7 @@ def test_ends_of_later_expands_are_carried() -> None:
     assert all(isinstance(step, ExpandStep) for step in steps[1:])
 
 
-@pytest.mark.parametrize(
+@each(
     ("block", "start"),
     [
         ("not { $p needs $q $q.size > $p.size }", ["p:id", "p:size"]),

@@ -7,9 +7,9 @@ from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
-import pytest
 
 from omnigraph_core.spark.source.digest import hash_rows, join_hashes
+from tests.support.cases import each
 
 CHANCE = np.random.default_rng(3)
 ROWS = pa.RecordBatch.from_pydict(
@@ -36,7 +36,7 @@ def test_order_and_parts_do_not_matter() -> None:
     assert join_hashes([]) == hash_rows(ROWS.slice(0, 0)) == 0
 
 
-@pytest.mark.parametrize("column", ROWS.schema.names)
+@each("column", ROWS.schema.names)
 def test_every_value_matters(column: str) -> None:
     place = ROWS.schema.get_field_index(column)
     values = ROWS.column(place)

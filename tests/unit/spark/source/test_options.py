@@ -16,6 +16,7 @@ from omnigraph_core.spark.source.options import (
 )
 from omnigraph_core.write.embed import EmbedMode
 from omnigraph_core.write.load_model import LoadMode
+from tests.support.cases import each
 
 
 def test_reading() -> None:
@@ -47,7 +48,7 @@ def test_relative_addresses_mean_the_same_everywhere(
     assert found.graph == GraphOptions(str(tmp_path / "g"), None, tmp_path / "p.yaml")
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "problems"),
     [
         ({}, ["option `graph` is missing", "option `type` is missing"]),
