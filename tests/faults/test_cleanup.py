@@ -76,6 +76,7 @@ def test_a_killed_process(point: str, copies: Copies, undisturbed: Undisturbed) 
     check_nothing_kept_is_harmed(address, undisturbed)
 
 
+@pytest.mark.long("a kill at the same points shows what is left")
 @pytest.mark.parametrize("point", POINTS)
 def test_an_error(point: str, copies: Copies, undisturbed: Undisturbed) -> None:
     address = copies.of("worn")

@@ -39,6 +39,7 @@ def test_a_killed_process(tmp_path: Path, point: str) -> None:
     check_all_or_nothing(address, point)
 
 
+@pytest.mark.long("a kill at the same points shows what is left")
 @pytest.mark.parametrize("point", POINTS)
 def test_an_error(tmp_path: Path, point: str) -> None:
     address = str(tmp_path / "graph")

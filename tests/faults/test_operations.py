@@ -47,6 +47,7 @@ def test_a_killed_process(operation: Operation, point: str, copies: Copies) -> N
     check_all_or_nothing(operation, operation.done_at(point), address, copies)
 
 
+@pytest.mark.long("a kill at the same points shows what is left")
 @pytest.mark.parametrize(("operation", "point"), PASSED)
 def test_an_error(operation: Operation, point: str, copies: Copies) -> None:
     address = copies.of(operation.graph)

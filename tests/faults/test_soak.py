@@ -11,6 +11,8 @@ from datetime import timedelta
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.history.snapshots import ReadTarget
 from tests.faults.soak import ENVIRONMENT, load_pair, prepare, read_pairs
@@ -21,8 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    import pytest
-
     from tests.support.processes import Outcome, Worker
 
 KILLS = 24
@@ -31,6 +31,7 @@ WRITERS = ("w0", "w1", "w2")
 SLOTS = (*WRITERS, "cleaner")
 
 
+@pytest.mark.long("test_operations kills each operation at each point")
 def test_random_kills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)

@@ -67,6 +67,7 @@ def test_a_killed_ingest(point: str, copies: Copies) -> None:
     check_ingest(address, point, copies)
 
 
+@pytest.mark.long("a kill at the same points shows what is left")
 @pytest.mark.parametrize("point", INGEST_POINTS)
 def test_an_error_in_an_ingest(point: str, copies: Copies) -> None:
     address = copies.of("written")

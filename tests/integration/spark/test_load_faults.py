@@ -201,7 +201,6 @@ def test_what_tasks_leave_for_others_may_be_lost(spark: SparkSession, tmp_path: 
     assert og.snapshot().table("node:Part").row_count == 2_000
 
 
-@pytest.mark.parametrize("driver", ["local"], indirect=True)
 @ON_THIS_MACHINE
 def test_broken_files_among_good_ones_name_themselves(driver: Driver, tmp_path: Path) -> None:
     def lines(*numbers: int) -> bytes:
