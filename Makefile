@@ -1,5 +1,7 @@
 # Every target sets up what it needs: Python 3.11 and make are enough to start.
 SHELL := /bin/bash
+# Without bytecode on disk every process compiles all it imports: a second and more for each.
+unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
