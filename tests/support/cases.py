@@ -17,11 +17,13 @@ from textwrap import indent
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
+from _pytest._io.saferepr import saferepr
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
 _Case = TypeVar("_Case")
+_WITH_ID = type(pytest.param())
 
 
 def check_all(
@@ -44,7 +46,7 @@ def check_all(
 def each(
     names: str | Sequence[str],
     cases: Iterable[Any] | Callable[[], Iterable[Any]],
-    ids: Sequence[object] | Callable[[Any], object] | None = None,
+    ids: Iterable[object] | Callable[[Any], object] | None = None,
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Like `pytest.mark.parametrize`, but one item: the test is called for every case in turn.
 
@@ -52,15 +54,25 @@ def each(
     by all cases, save that each has a `monkeypatch` that is undone and a `tmp_path` of its own.
     """
     wanted = names.replace(" ", "").split(",") if isinstance(names, str) else list(names)
+    is_single = isinstance(names, str) and len(wanted) == 1
 
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(test)
         def all_cases(**given: Any) -> None:
             __tracebackhide__ = True
-            found = cases if isinstance(cases, Iterable) else cases()
-            check_all(_named(found, len(wanted), ids), lambda case: run(given, *case), _name)
+            listed = list(cases if isinstance(cases, Iterable) else cases())
+            check_all(
+                range(len(listed)),
+                lambda number: run(given, number, values_of(listed[number])),
+                lambda number: _name(listed[number], values_of(listed[number]), number, ids),
+            )
 
-        def run(given: dict[str, Any], number: int, _: str, values: Sequence[Any]) -> None:
+        def values_of(case: Any) -> Sequence[Any]:
+            if isinstance(case, _WITH_ID):
+                return tuple(case.values)
+            return (case,) if is_single else tuple(case)
+
+        def run(given: dict[str, Any], number: int, values: Sequence[Any]) -> None:
             with ExitStack() as stack:
                 fresh = dict(given)
                 if "monkeypatch" in given:
@@ -78,24 +90,13 @@ def each(
     return decorate
 
 
-_Named = tuple[int, str, "Sequence[Any]"]
-
-
-def _named(cases: Iterable[Any], width: int, ids: Any) -> Iterator[_Named]:
-    """Number, name and values of each case."""
-    for number, case in enumerate(cases):
-        values, name = (case,) if width == 1 else case, None
-        if isinstance(case, type(pytest.param())):
-            values, name = case.values, case.id
-        if name is None and callable(ids):
-            name = "-".join(str(ids(value)) for value in values)
-        elif name is None and ids is not None:
-            name = str(ids[number])
-        yield number, str(name or ", ".join(map(repr, values))), values
-
-
-def _name(case: _Named) -> str:
-    return case[1]
+def _name(case: Any, values: Sequence[Any], number: int, ids: Any) -> str:
+    """The id of a case as pytest has it, or else its values."""
+    if isinstance(case, _WITH_ID) and case.id is not None:
+        return str(case.id)
+    if callable(ids):
+        return "-".join(str(ids(value)) for value in values)
+    return str(list(ids)[number]) if ids is not None else ", ".join(map(saferepr, values))
 
 
 def _message(error: BaseException) -> str:
