@@ -47,7 +47,7 @@ def add_filled_column(table: Table, field: pa.Field, value: pa.Scalar) -> Table:
 
 
 def rename_column(table: Table, old: str, new: str) -> Table:
-    """Rename a column; Lance keeps its values, and drops its indexes."""
+    """Rename a column; its values stay, its indexes are dropped."""
     wanted = [
         WantedColumn(item.field.with_name(new), old) if item.source == old else item
         for item in _columns(table)
