@@ -34,6 +34,7 @@ from omnigraph_core.schema.build import compile_schema
 from tests.docs.snippets import ROOT, Snippet, all_snippets, pages, snippets
 from tests.support.cases import each
 from tests.support.commands import run_here
+from tests.support.server import restore_environment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,8 +45,7 @@ def environment() -> Iterator[None]:
     """A snippet may set variables for itself, not for the tests after it."""
     before = dict(os.environ)
     yield
-    os.environ.clear()
-    os.environ.update(before)
+    restore_environment(before)
 
 
 SHOWN = {"text", "ebnf", "json", "mermaid"}

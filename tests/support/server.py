@@ -83,10 +83,16 @@ def serving(
     try:
         app = create_app(ServerOptions(uri=uri, **options))
     finally:
-        os.environ.clear()
-        os.environ.update(kept)
+        restore_environment(kept)
     with on_thread(app) as url, Client(url, token) as client:
         yield client
+
+
+def restore_environment(kept: Mapping[str, str]) -> None:
+    """Make the environment what it was; other threads never see it without what stays."""
+    for name in os.environ.keys() - kept.keys():
+        del os.environ[name]
+    os.environ.update(kept)
 
 
 @contextmanager

@@ -68,6 +68,13 @@ def full(folder: Path, graph: Omnigraph) -> Omnigraph:
     return graph
 
 
+@pytest.fixture(autouse=True)
+def _this_process_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command that runs here takes no signals over and hides pandas from no other test."""
+    for name in ("hide_pandas", "make_interrupts_certain"):
+        monkeypatch.setattr(f"omnigraph_core.cli.main.{name}", lambda: None)
+
+
 @pytest.fixture
 def call(folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Call:
     """Run a command in this process: for what does not need one of its own, which is slower.

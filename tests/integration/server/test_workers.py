@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import re
 import signal
-import threading
+import socket
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from tests.support.raw_http import answers, connected, read_all
 from tests.support.served import document, lines, new_stock, part
 from tests.support.server import ServerProcess, server_process
 from tests.support.waiting import wait_until
@@ -172,23 +173,22 @@ def test_a_worker_that_dies_is_replaced(running: ServerProcess) -> None:
         wait_until(lambda: client.get("/branches").status_code == 200, "an answer")
 
 
-def test_all_of_them_stop_when_told(running: ServerProcess, root: Path) -> None:
+def test_all_of_them_stop_when_told(running: ServerProcess) -> None:
     """What is under way is answered first."""
-    uploads = root / "spool" / "uploads"
-    is_stopping = threading.Event()
-
-    def body() -> Iterator[bytes]:
-        yield lines(part(f"late{n}") for n in range(10_000))
-        assert is_stopping.wait(120)
-        yield lines(part(f"late{n}") for n in range(10_000, 20_000))
-
-    with running.client() as client, ThreadPoolExecutor(1) as pool:
-        late = pool.submit(client.request, "POST", "/load/ndjson", content=body())
-        wait_until(lambda: any(uploads.glob("*")), "the load to be under way")
+    data = lines(part(f"late{n}") for n in range(20_000))
+    head = (
+        "POST /load/ndjson HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+        f"Content-Length: {len(data)}\r\nExpect: 100-continue\r\n\r\n"
+    )
+    begun = b"HTTP/1.1 100 Continue\r\n\r\n"
+    with connected(running.url) as connection:
+        connection.sendall(head.encode())
+        assert connection.recv(len(begun), socket.MSG_WAITALL) == begun
         running.process.send_signal(signal.SIGTERM)
         wait_until(lambda: "Shutting down" in "".join(running.log), "the workers to begin to stop")
-        is_stopping.set()
-        assert late.result().status_code == 200
+        connection.sendall(data)
+        (answer,) = answers(read_all(connection))
+    assert answer.status == 200, answer.body
     assert running.process.wait(120) == 0
     wait_until(lambda: not any(is_there(pid) for pid in pids(running)), "the end of all workers")
     assert "Traceback" not in "".join(running.log)
