@@ -11,8 +11,8 @@ UV := $(BIN)/uv
 READY := .venv/.ready
 BENCH := .venv-bench
 BENCH_READY := $(BENCH)/.ready
-# One more than there are processors: many tests wait for processes that they have started.
-WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+# Two more than there are processors: many tests wait for processes that they have started.
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
 PYTEST := $(BIN)/pytest -n $(WORKERS)
 
 # What `make test-flaky` repeats, and how often.

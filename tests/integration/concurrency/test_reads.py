@@ -113,13 +113,13 @@ def test_a_held_snapshot_outlives_every_cleanup(og: Omnigraph, rival: Rival, at:
     """Its files are old, and of no use to anybody else."""
     snapshot = og.snapshot()
 
-    def grow_old() -> None:
+    def clean_up_around_it() -> None:
         upheaval(rival)
         grow_old(timedelta(seconds=0.1))
         rival.do("cleanup", 0.1)
 
     with og.hold(snapshot, purpose="test", lasting=timedelta(hours=1)):
-        caught = Caught(at, grow_old)
+        caught = Caught(at, clean_up_around_it)
         assert og.query(snapshot, PAIRS, cancellation=caught).to_pylist() == pairs_after(BEGUN)
         assert caught.asked >= at
         assert law(Omnigraph.open(og.uri), snapshot) == law_after(BEGUN)
