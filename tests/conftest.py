@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,13 +48,6 @@ settings.load_profile("long" if LONG else "ci")
 # A run in the background may ignore interrupts, and so would every process that a test interrupts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
-
-# Without bytecode every worker rewrites every test module, which takes 20 CPU-seconds, and every
-# process of a test compiles what it imports.
-if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
-    sys.dont_write_bytecode = False
-    prefix = str(Path(__file__).parent.parent / "build" / "bytecode")
-    sys.pycache_prefix = os.environ.setdefault("PYTHONPYCACHEPREFIX", prefix)
 
 # Some of these win over what a client is told: no test may reach a real account.
 _ACCOUNTS = ("AWS_", "GEMINI_", "OPENAI_", "OPENROUTER_", "OMNIGRAPH_EMBED", "NANOGRAPH_")

@@ -16,6 +16,7 @@ import pytest
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.errors import BranchNotFound, SnapshotNotFound
 from omnigraph_core.exec.guard import Cancellation
+from tests.support.ageing import grow_old
 from tests.support.read_rivals import LAW, STEP, Rival, begin, commit, law_after
 
 if TYPE_CHECKING:
