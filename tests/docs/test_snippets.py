@@ -120,7 +120,20 @@ def chains(language: str) -> list[list[Snippet]]:
     return found
 
 
-@pytest.mark.parametrize("program", chains("python"), ids=lambda program: str(program[0]))
+def programs(language: str) -> list[Any]:
+    """Those that start a Spark of their own are left to the long run."""
+    marks = [pytest.mark.long("tests/integration/spark makes the same calls in one session")]
+    return [
+        pytest.param(chain, id=str(chain[0]), marks=marks if _starts_spark(chain) else ())
+        for chain in chains(language)
+    ]
+
+
+def _starts_spark(chain: list[Snippet]) -> bool:
+    return chain[0].arguments == ("alone",) or any("--engine spark" in part.text for part in chain)
+
+
+@pytest.mark.parametrize("program", programs("python"))
 def test_python(program: list[Snippet], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if program[0].arguments == ("alone",):
         run_alone(program, tmp_path)
@@ -156,7 +169,7 @@ def run_python(program: list[Snippet]) -> None:
             exec(compile(snippet.text, str(snippet), "exec"), names)
 
 
-@pytest.mark.parametrize("session", chains("console"), ids=lambda session: str(session[0]))
+@pytest.mark.parametrize("session", programs("console"))
 def test_console(session: list[Snippet], tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     for command, expected in (step for snippet in session for step in steps(snippet.text)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import omnigraph_core
@@ -13,25 +14,31 @@ PACKAGE = Path(omnigraph_core.__file__).parent
 
 def users_of(module: str, name: str) -> set[str]:
     """The modules that import a name, or the module it is in and then use it."""
-    found = set()
+    return {
+        path
+        for path, (imported, used) in imports_and_uses().items()
+        if f"{module}.{name}" in imported or (imported.get(module), name) in used
+    }
+
+
+@cache
+def imports_and_uses() -> dict[str, tuple[dict[str, str], set[tuple[str, str]]]]:
+    """By module: the local name of each import, and the attributes that are taken of names."""
+    found = {}
     for path in PACKAGE.rglob("*.py"):
-        tree = ast.parse(path.read_text())
+        nodes = list(ast.walk(ast.parse(path.read_text())))
         imported = {
             f"{node.module}.{alias.name}": alias.asname or alias.name
-            for node in ast.walk(tree)
+            for node in nodes
             if isinstance(node, ast.ImportFrom)
             for alias in node.names
         }
-        holder = imported.get(module)
-        is_used = any(
-            isinstance(node, ast.Attribute)
-            and node.attr == name
-            and isinstance(node.value, ast.Name)
-            and node.value.id == holder
-            for node in ast.walk(tree)
-        )
-        if f"{module}.{name}" in imported or is_used:
-            found.add(str(path.relative_to(PACKAGE)))
+        used = {
+            (node.value.id, node.attr)
+            for node in nodes
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+        }
+        found[str(path.relative_to(PACKAGE))] = (imported, used)
     return found
 
 

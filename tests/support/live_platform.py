@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import fcntl
 import json
 import os
 import re
@@ -16,9 +15,8 @@ import signal
 import subprocess
 import sys
 import urllib.request
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tests.support.ports import ATTEMPTS, free_port
 from tests.support.waiting import wait_until
@@ -34,24 +32,15 @@ PATIENCE: Final = 400.0
 _PR_SET_PDEATHSIG: Final = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
-    """One start: what it said, and if it was stopped, how it ended and what it left running."""
-
-    said: str
-    code: int | None = None
-    left: list[str] | None = None
-
-
 class LivePlatform:
-    """Enter it to have it running."""
+    """Enter it to have it running; it ends with Ctrl-C."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory / "platform"
         self.ports: dict[str, int] = {}
-        self.starts: tuple[Start, ...] = ()
-        self._locks = directory
-        self._users: IO[str] | None = None
+        self.said = ""
+        """What the last start printed."""
+        self._logs = directory
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -68,16 +57,16 @@ class LivePlatform:
         return environment_of(self.directory, self.ports)
 
     def __enter__(self) -> LivePlatform:
-        self._locks.mkdir(parents=True, exist_ok=True)
-        self._users = _open_lock(self._locks / "users.lock", fcntl.LOCK_SH)
-        state = self._locks / "live.json"
-        with _open_lock(self._locks / "start.lock", fcntl.LOCK_EX):
-            if not state.exists():
-                self._start_twice()
-                told = {"ports": self.ports, "starts": [asdict(start) for start in self.starts]}
-                state.write_text(json.dumps(told))
-        told = json.loads(state.read_text())
-        self.ports, self.starts = told["ports"], tuple(Start(**start) for start in told["starts"])
+        self._logs.mkdir(parents=True, exist_ok=True)
+        for attempt in range(1, ATTEMPTS + 1):
+            self.ports = free_ports()
+            try:
+                self.start()
+                break
+            except AssertionError as problem:
+                # Another process has taken a port between the choice and the start.
+                if attempt == ATTEMPTS or not re.search("is taken|in use", str(problem)):
+                    raise
         return self
 
     def __exit__(
@@ -86,17 +75,46 @@ class LivePlatform:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        assert self._users is not None
-        with self._users:
-            if self._process is None:
-                return
-            fcntl.flock(self._users, fcntl.LOCK_UN)
-            fcntl.flock(self._users, fcntl.LOCK_EX)  # it ends with its parent: others come first
-            (self._locks / "live.json").unlink()
-            done = run_local("down", self.environment)
-            assert done.returncode == 0, done.stdout + done.stderr
-            assert self._process.wait(PATIENCE) == 0
-            assert processes_of(self.directory) == []
+        assert self._process is not None
+        os.killpg(self._process.pid, signal.SIGINT)  # as a terminal does
+        self._wait_for_the_end()
+        assert "stopped; the data stays" in self._log.read_text()
+
+    @property
+    def _log(self) -> Path:
+        return self._logs / "up.txt"
+
+    def start(self) -> None:
+        """Start it, for the first time or again."""
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.support.live_platform"],
+                cwd=ROOT,
+                env={**os.environ, **self.environment},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        until(self._is_ready, "the platform to be ready")
+        self.said = self._log.read_text()
+
+    def stop(self) -> None:
+        """Stop it from elsewhere, as `make down` does."""
+        done = run_local("down", self.environment)
+        assert done.returncode == 0, done.stdout + done.stderr
+        self._wait_for_the_end()
+
+    def _wait_for_the_end(self) -> None:
+        assert self._process is not None
+        assert self._process.wait(PATIENCE) == 0, self._log.read_text()
+        assert processes_of(self.directory) == []
+
+    def _is_ready(self) -> bool:
+        assert self._process is not None
+        said = self._log.read_text()
+        assert self._process.poll() is None, said
+        return "`make demo-reset` deletes it" in said
 
     def graphql(self, query: str, **variables: object) -> Any:
         """What Dagster answers to a query."""
@@ -133,43 +151,6 @@ class LivePlatform:
             for node in nodes
         }
         return {key: max(times[key], default=0) for key in keys}
-
-    def _start_twice(self) -> None:
-        for attempt in range(1, ATTEMPTS + 1):
-            self.ports = free_ports()
-            try:
-                self._start("first.txt")
-                break
-            except AssertionError as problem:
-                # Another process has taken a port between the choice and the start.
-                if attempt == ATTEMPTS or not re.search("is taken|in use", str(problem)):
-                    raise
-        assert self._process is not None
-        os.killpg(self._process.pid, signal.SIGINT)  # as a terminal does
-        code = self._process.wait(PATIENCE)
-        first = Start((self._locks / "first.txt").read_text(), code, processes_of(self.directory))
-        second = self._start("second.txt")
-        self.starts = (first, second)
-
-    def _start(self, name: str) -> Start:
-        said = self._locks / name
-        with said.open("wb") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.support.live_platform"],
-                cwd=ROOT,
-                env={**os.environ, **self.environment},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        until(lambda: self._is_ready(said), "the platform to be ready")
-        return Start(said.read_text())
-
-    def _is_ready(self, said: Path) -> bool:
-        assert self._process is not None
-        assert self._process.poll() is None, said.read_text()
-        return "`make demo-reset` deletes it" in said.read_text()
 
 
 def command(action: str) -> list[str]:
@@ -230,13 +211,6 @@ def processes_of(directory: Path) -> list[str]:
                     line = (place / "cmdline").read_bytes()
                     found.append(line.replace(b"\0", b" ").decode(errors="replace"))
     return found
-
-
-def _open_lock(path: Path, mode: int) -> IO[str]:
-    """The lock is held as long as the file is open, and ends with the process at the latest."""
-    file = path.open("a")
-    fcntl.flock(file, mode)
-    return file
 
 
 if __name__ == "__main__":

@@ -17,13 +17,14 @@ from lance.query import FullTextOperator, MatchQuery, PhraseQuery
 
 from tests.guards.lance import chain
 from tests.support.cases import each
+from tests.support.examples import LONG
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from lance.dataset import LanceDataset
 
-SEEDS: Final = (1, 2, 3, 4, 5)
+SEEDS: Final = (1, 2, 3, 4, 5) if LONG else (1,)
 STEPS: Final = 40
 NEIGHBOURS: Final = 10
 DIMENSION: Final = 8

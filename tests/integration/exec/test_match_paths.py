@@ -135,7 +135,13 @@ def test_conditions_on_the_far_end(stored: StoredGraph, portion: int) -> None:
     assert found(stored, "$a: Person $a knows $b $b.age >= 7", "a", "b") == expected
 
 
-@pytest.mark.parametrize("cells", [2**23, 3 * PEOPLE], ids=["one batch", "many batches"])
+@pytest.mark.parametrize(
+    "cells",
+    [
+        pytest.param(2**23, id="one batch", marks=pytest.mark.long("many batches are harder")),
+        pytest.param(3 * PEOPLE, id="many batches"),
+    ],
+)
 @pytest.mark.parametrize(("least", "most"), [(1, 2), (2, 2), (2, 3)])
 def test_several_hops(
     stored: StoredGraph,

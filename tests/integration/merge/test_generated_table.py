@@ -303,6 +303,7 @@ def expected_rows(key: str, cells: Iterable[Versions], strategy: str, side: str 
     return rows
 
 
+@pytest.mark.long("each row is merged the same when it is the only one")
 @pytest.mark.parametrize("move", MOVES)
 @pytest.mark.parametrize(("strategy", "side"), RULES)
 def test_among_others(crowd: Omnigraph, move: str, strategy: str, side: str | None) -> None:

@@ -15,7 +15,6 @@ import pytest
 
 from omnigraph_assets.loads import staged_runs
 from omnigraph_core.history.runs import RunStatus
-from tests.support.examples import LONG
 from tests.support.faulty_platform import RUNS_AT_ONCE, WIDER, FaultyPlatform, people
 from tests.support.live_platform import until
 
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 pytestmark = [
+    pytest.mark.long("test_load and test_sensors show each decision; the live platform runs them"),
     pytest.mark.filterwarnings("ignore::dagster.BetaWarning"),
     pytest.mark.filterwarnings("ignore::dagster.PreviewWarning"),
     # Dagster's own, as it begins a backfill.
@@ -40,8 +40,6 @@ KILLED = {
     # It is recorded, and Dagster was not told. The guard tells it.
     "telling": ("run.after_end", False),
 }
-if not LONG:  # one that a sensor repeats, and one that the guard finishes
-    KILLED = {branch: KILLED[branch] for branch in ("staging", "sealed")}
 BOTH = ["left", "right"]
 
 
@@ -140,7 +138,6 @@ def test_a_malformed_file_does_not_hold_up_the_good_ones(faulty: FaultyPlatform)
     assert faulty.failed_checks(bad.run_id) == {"people/manifest:staged_records"}
 
 
-@pytest.mark.long("test_sensors shows that files are loaded once, and test_load that loads wait")
 def test_two_launches_and_a_backfill_follow_one_another(faulty: FaultyPlatform) -> None:
     for branch in BOTH:
         faulty.branch(branch)
@@ -164,7 +161,6 @@ def most_at_once(spans: list[tuple[float, float]]) -> int:
     return max(sum(begin <= at < end for begin, end in spans) for at, _ in spans)
 
 
-@pytest.mark.long("test_sensors gives up the load of a branch that is gone")
 def test_runs_wait_for_the_daemon_and_for_branches_that_are_gone_they_fail(
     faulty: FaultyPlatform,
 ) -> None:
@@ -195,7 +191,6 @@ def test_runs_wait_for_the_daemon_and_for_branches_that_are_gone_they_fail(
     assert faulty.told(doomed) == {}
 
 
-@pytest.mark.long("test_load has a schema that changes before the publish")
 def test_a_schema_that_changes_under_a_load(faulty: FaultyPlatform) -> None:
     faulty.drop_people("main", *NAMES)
     run_id = faulty.launch("main", points={"stage.before_files": "sleep(3000)*1"})
@@ -215,7 +210,6 @@ def test_a_schema_that_changes_under_a_load(faulty: FaultyPlatform) -> None:
     assert [run.status.value for run in faulty.runs("main")] == ["SUCCESS", "FAILURE"]
 
 
-@pytest.mark.long("test_sensors has a load that nobody works on, and test_load_faults a dead Spark")
 def test_the_code_server_may_die_with_its_runs_and_spark_under_one(faulty: FaultyPlatform) -> None:
     until(lambda: not faulty.live(*faulty.partitions()), "the end of all runs")
     orphaned, sparked = faulty.branch("orphaned"), faulty.branch("sparked")

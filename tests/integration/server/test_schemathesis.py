@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.support.described import undescribed
+from tests.support.examples import LONG
 from tests.support.later import Later
 from tests.support.processes import ROOT
 from tests.support.served import new_stock, stock_server
@@ -51,7 +52,7 @@ CHECKS: Final = (
     "response_headers_conformance",
     "response_schema_conformance",
 )
-EXAMPLES: Final = {"positive": 6, "negative": 4}
+EXAMPLES: Final = {"positive": 20, "negative": 10} if LONG else {"positive": 2, "negative": 1}
 PLAIN: Final = frozenset({"health", "ready"})
 """Operations that take nothing: there is nothing to be wrong."""
 

@@ -28,6 +28,7 @@ def test_a_lost_executor_is_replaced(cluster_driver: DriverThere, tmp_path: Path
     assert len(list(tmp_path.glob("lost-*"))) == 2
 
 
+@pytest.mark.long("a Connect session is sent the same archive")
 def test_executors_are_sent_the_package_they_lack(
     cluster: StandaloneCluster, tmp_path: Path
 ) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from omnigraph_core.engine.omnigraph import Omnigraph
+from tests.integration.spark.conftest import ON_THIS_MACHINE
 from tests.support import source_worlds as jobs
 from tests.support.source_worlds import SCHEMA, small_graph, stored
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("driver", ["cluster", "connect"], indirect=True)
+@ON_THIS_MACHINE
 def test_reading_and_writing(driver: Driver, tmp_path: Path) -> None:
     small = small_graph(tmp_path / "small")
     found = driver.call(jobs.read_all, small.uri)
