@@ -1,8 +1,4 @@
-"""The platform as `make up` runs it, one for all processes of a test run.
-
-The first to enter starts it, stops it as Ctrl-C does and starts it again, so that both starts can
-be looked at without taking the platform from anybody; at its end it waits for all others to leave.
-"""
+"""The platform as `make up` runs it, for the tests that use one together."""
 
 from __future__ import annotations
 
