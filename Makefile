@@ -19,7 +19,7 @@ PYTEST := $(BIN)/pytest -n $(WORKERS)
 T ?= tests/behaviour tests/faults tests/integration tests/typescript
 N ?= 20
 
-.PHONY: help install lock up down demo-reset local-store browser fmt lint types layers test test-quick test-long test-flaky coverage \
+.PHONY: help install lock up down demo-reset local-store browser fmt lint types layers collect test test-quick test-long test-flaky coverage \
         check docs-check bench bench-read corpus-update clean
 
 help: ## list the targets
@@ -66,6 +66,9 @@ types: $(READY) ## mypy, strict
 
 layers: $(READY) ## who may import whom
 	$(BIN)/lint-imports --no-logo
+
+collect: $(READY) ## import every test once: a mistake shows early, and the workers of a run find the bytecode
+	$(BIN)/pytest --collect-only -q >/dev/null
 
 test: $(READY) browser ## the whole behaviour once
 	$(PYTEST) --durations=25

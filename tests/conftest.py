@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import signal
@@ -92,6 +93,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if long is None and item.nodeid.startswith(QUICK):
             item.add_marker("quick")
     order(items)
+
+
+def pytest_collection_finish() -> None:
+    """What collection made stays for the run: the garbage collector need not look at it again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from omnigraph_core.engine.omnigraph import Omnigraph
-from tests.support.examples import seeds
+from tests.support.examples import LONG, seeds
 from tests.support.merge_checks import check_merge
 from tests.support.merge_oracle import Rules
 from tests.support.merge_worlds import SCHEMA, World
@@ -22,6 +22,9 @@ RULES = [
     Rules(strategy, side) for strategy in ("row", "property") for side in (None, "ours", "theirs")
 ]
 
+PAIRS = 3 if LONG else 2
+"""Of branches per world."""
+
 
 def world(path: Path, seed: int) -> World:
     made = World(Omnigraph.init(str(path / "graph"), SCHEMA), seed)
@@ -34,7 +37,7 @@ def test_two_branches(tmp_path: Path, block: int) -> None:
     seen: Counter[str] = Counter()
     for seed in range(block * 3, block * 3 + 3):
         made = world(tmp_path / str(seed), seed)
-        for pair in range(3):
+        for pair in range(PAIRS):
             seen += compare_pair(made, f"ours-{pair}", f"theirs-{pair}")
     assert seen.keys() == {"clean", "conflicts", "violations"}
 

@@ -13,6 +13,7 @@ from benchmarks.serve.report import Plan, broken_budgets, measure, show
 if TYPE_CHECKING:
     from benchmarks.serve.report import Report
 
+pytestmark = pytest.mark.long("tests/integration/server shows it; this runs the benchmark")
 TINY = Plan(
     Scale(500, 1_000),
     clients=6,

@@ -163,6 +163,7 @@ def test_best_rows_take_no_more_memory_than_they_need(stored: Items) -> None:
     assert 0 < run.guard.peak < 12 * 23**2
 
 
+@pytest.mark.long("best rows show the same bound, and test_query_limits that of a process")
 def test_groups_take_no_more_memory_than_they_need(stored: Items) -> None:
     with hurried():
         run = stored.run(
