@@ -68,7 +68,7 @@ layers: $(READY) ## who may import whom
 	$(BIN)/lint-imports --no-logo
 
 collect: $(READY) ## import every test once: a mistake shows early, and the workers of a run find the bytecode
-	$(BIN)/pytest --collect-only -q >/dev/null
+	@found=$$($(BIN)/pytest --collect-only -q 2>&1) || { echo "$$found"; exit 1; }
 
 test: $(READY) browser ## the whole behaviour once
 	$(PYTEST) --durations=25

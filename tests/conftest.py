@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tests.support.spark_cluster import ConnectServer, StandaloneCluster
 
 QUICK = ("tests/unit/", "tests/guards/")
-"""Folders of the quick tier: their tests start nothing."""
+"""Folders of the quick tier: all but their tests on S3."""
 
 pytest.register_assert_rewrite("tests.support.corpus")
 
@@ -90,7 +90,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         long = item.get_closest_marker("long")
         if long is not None and not long.args:
             raise pytest.UsageError(f"{item.nodeid}: the marker `long` takes a reason")
-        if long is None and item.nodeid.startswith(QUICK):
+        fixtures = getattr(item, "fixturenames", ())
+        if long is None and item.nodeid.startswith(QUICK) and "s3_server" not in fixtures:
             item.add_marker("quick")
     order(items)
 

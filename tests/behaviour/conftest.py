@@ -27,7 +27,7 @@ def ways(
         yield ways
 
 
-ON_S3 = pytest.param(Way.S3, marks=pytest.mark.long("test_http_over_s3.py takes each call to S3"))
+ON_S3 = pytest.param(Way.S3, marks=pytest.mark.long("tests/contract shows what S3 changes"))
 
 
 @pytest.fixture(scope="module", params=[Way.PATH, Way.HTTP, ON_S3])

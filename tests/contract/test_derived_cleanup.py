@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from omnigraph_core.engine.omnigraph import Omnigraph
     from omnigraph_core.storage.dataset import Table
 
-pytestmark = pytest.mark.long_on_s3("test_branches, test_cleanup, test_commits show S3")
+pytestmark = pytest.mark.long_on_s3("test_http_over_s3 and test_commits show S3")
 
 
 @pytest.fixture(autouse=True)

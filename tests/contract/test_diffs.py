@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from omnigraph_core.diff.model import ChangeSet, EntityChange
     from omnigraph_core.engine.omnigraph import Omnigraph
 
-pytestmark = pytest.mark.long_on_s3("test_branches, test_cleanup, test_commits show S3")
+pytestmark = pytest.mark.long_on_s3("test_http_over_s3 and test_commits show S3")
 
 STOCK = [
     {"type": "Part", "data": {"sku": "a", "name": "bolt", "stock": 1}},

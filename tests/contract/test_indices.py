@@ -15,8 +15,6 @@ from tests.support.graphs import HOLDS, PART, append_pair, append_parts, content
 if TYPE_CHECKING:
     from omnigraph_core.engine.indexing import IndexReport
 
-pytestmark = pytest.mark.long_on_s3("test_branches, test_cleanup, test_commits show S3")
-
 EVERY_KIND = """
 node Part {
   sku: String @key

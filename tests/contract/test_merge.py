@@ -15,7 +15,7 @@ from tests.support.graphs import BIN, HOLDS, PART, append, append_parts, content
 if TYPE_CHECKING:
     from omnigraph_core.engine.omnigraph import Omnigraph
 
-pytestmark = pytest.mark.long_on_s3("test_branches, test_cleanup, test_commits show S3")
+pytestmark = pytest.mark.long_on_s3("test_http_over_s3 and test_commits show S3")
 
 
 def test_forward_merged_and_up_to_date(og: Omnigraph) -> None:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from omnigraph_core.engine.optimize import TableOptimizeStats
     from omnigraph_core.storage.session import Store
 
-pytestmark = pytest.mark.long_on_s3("test_branches, test_cleanup, test_commits show S3")
+pytestmark = pytest.mark.long_on_s3("test_http_over_s3 and test_commits show S3")
 
 IDLE = OptimizeReason.NOTHING_TO_DO
 INHERITED = OptimizeReason.INHERITED

@@ -20,7 +20,7 @@ from omnigraph_core.merge.model import MergeOutcome
 from omnigraph_core.storage.session import open_store
 from tests.support.graphs import append_pair, append_parts, content, ids
 
-pytestmark = pytest.mark.long_on_s3("test_branches, test_cleanup, test_commits show S3")
+pytestmark = pytest.mark.long_on_s3("test_http_over_s3 and test_commits show S3")
 
 
 def branches(og: Omnigraph) -> tuple[str, ...]:

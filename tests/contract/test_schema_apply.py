@@ -14,8 +14,6 @@ from tests.integration.evolve.sensors import SENSORS, apply, changed, column, lo
 if TYPE_CHECKING:
     from omnigraph_core.evolve.report import SchemaApplyResult
 
-pytestmark = pytest.mark.long_on_s3("test_branches, test_cleanup, test_commits show S3")
-
 EDITS = (
     ("  reading: F32", "  reading: F64"),
     ("  note: String?", '  remark: String @rename_from("note") @default("none")'),

@@ -32,7 +32,7 @@ from tests.support.graphs import (
 )
 from tests.support.table_writes import stage_delete_keys, stage_delete_where, stage_upsert
 
-pytestmark = pytest.mark.long_on_s3("test_branches, test_cleanup, test_commits show S3")
+pytestmark = pytest.mark.long_on_s3("test_http_over_s3 and test_commits show S3")
 
 
 def moment(microseconds: int) -> datetime:

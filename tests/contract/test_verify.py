@@ -24,7 +24,7 @@ from tests.support.table_writes import stage_delete_keys, stage_upsert
 if TYPE_CHECKING:
     from omnigraph_core.engine.verifying.model import VerifyReport
 
-pytestmark = pytest.mark.long_on_s3("test_branches, test_cleanup, test_commits show S3")
+pytestmark = pytest.mark.long_on_s3("test_http_over_s3 and test_commits show S3")
 
 
 def worked_on(og: Omnigraph) -> None:

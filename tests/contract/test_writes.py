@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-pytestmark = pytest.mark.long_on_s3("test_branches, test_cleanup, test_commits show S3")
+pytestmark = pytest.mark.long_on_s3("test_http_over_s3 and test_commits show S3")
 
 SCHEMA = """
 node Article {

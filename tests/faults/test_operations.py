@@ -26,6 +26,14 @@ PASSED = [
     for operation in OPERATIONS
     for point in operation.points
 ]
+_LONG = pytest.mark.long("a kill at the same point shows what is left")
+ERRORS = [
+    pytest.param(*passed.values, id=passed.id, marks=() if is_survived else _LONG)
+    for passed in PASSED
+    for operation, point in [passed.values]
+    for is_survived in [point in operation.survives]
+]
+"""In the usual run at the points where an operation succeeds all the same."""
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
@@ -47,8 +55,7 @@ def test_a_killed_process(operation: Operation, point: str, copies: Copies) -> N
     check_all_or_nothing(operation, operation.done_at(point), address, copies)
 
 
-@pytest.mark.long("a kill at the same points shows what is left")
-@pytest.mark.parametrize(("operation", "point"), PASSED)
+@pytest.mark.parametrize(("operation", "point"), ERRORS)
 def test_an_error(operation: Operation, point: str, copies: Copies) -> None:
     address = copies.of(operation.graph)
     og = Omnigraph.open(address)

@@ -39,6 +39,7 @@ INGEST_POINTS = (
     "publish.after_image",
 )
 LANDED = "image.after_commit"
+_LONG = pytest.mark.long("a kill at the same point shows what is left")
 FULL = "free some space and try again; nothing was published"
 
 
@@ -67,8 +68,10 @@ def test_a_killed_ingest(point: str, copies: Copies) -> None:
     check_ingest(address, point, copies)
 
 
-@pytest.mark.long("a kill at the same points shows what is left")
-@pytest.mark.parametrize("point", INGEST_POINTS)
+@pytest.mark.parametrize(
+    "point",
+    [pytest.param(point, marks=() if point == LANDED else _LONG) for point in INGEST_POINTS],
+)
 def test_an_error_in_an_ingest(point: str, copies: Copies) -> None:
     address = copies.of("written")
     with arm(point, "error"):

@@ -36,7 +36,7 @@ def check_all(
         tried += 1
         try:
             check(case)
-        except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001 - all are reported
+        except (Exception, pytest.fail.Exception, pytest.skip.Exception) as error:  # noqa: BLE001 - all are reported
             failures.append(f"--- {name(case)}\n{indent(_message(error), '  ')}")
     assert tried, "there are no cases"
     if failures:

@@ -27,7 +27,7 @@ ROOT: Final = Path(__file__).parent.parent.parent
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--times", type=int, default=20)
-    parser.add_argument("--workers", type=int, default=(os.cpu_count() or 1) + 1)
+    parser.add_argument("--workers", type=int, default=(os.cpu_count() or 1) + 2)
     parser.add_argument("tests", nargs="+", help="paths, node ids and options of pytest")
     given, options = parser.parse_known_args()
     failed: Counter[str] = Counter()

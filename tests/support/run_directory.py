@@ -9,7 +9,6 @@ tests keeps its directory under one name until the next failed run.
 from __future__ import annotations
 
 import contextlib
-import getpass
 import os
 import shutil
 import signal
@@ -39,7 +38,8 @@ class RunDirectory:
         self.path = Path(tempfile.mkdtemp(prefix="og-", dir=self._parent))
         self._before = {name: os.environ.get(name) for name in (_VARIABLE, "SPARK_SUBMIT_OPTS")}
         os.environ[_VARIABLE] = tempfile.tempdir = str(self.path)
-        os.environ["SPARK_SUBMIT_OPTS"] = f"-Djava.io.tmpdir={self.path} {LIGHT_JAVA}"
+        given = os.environ.get("SPARK_SUBMIT_OPTS", "")
+        os.environ["SPARK_SUBMIT_OPTS"] = f"{given} -Djava.io.tmpdir={self.path} {LIGHT_JAVA}"
         self._exit_code: int = pytest.ExitCode.INTERRUPTED
 
     def pytest_sessionfinish(self, exitstatus: int) -> None:
@@ -54,31 +54,42 @@ class RunDirectory:
                 os.environ[name] = value
         tempfile.tempdir = str(self._parent)
         if self._exit_code == pytest.ExitCode.TESTS_FAILED:
-            kept = self._parent / f"omnigraph-tests-failed-{getpass.getuser()}"
+            kept = self._parent / f"omnigraph-tests-failed-{os.getuid()}"
             shutil.rmtree(kept, ignore_errors=True)
-            self.path.rename(kept)
+            with contextlib.suppress(OSError):  # another run keeps its own there just now
+                self.path.rename(kept)
         else:
             shutil.rmtree(self.path, ignore_errors=True)
 
 
 def _stop_processes(directory: Path) -> None:
-    """Wait for the processes of a run to end; kill those that do not."""
-    try:
-        _wait_for_their_end(directory)
-    except AssertionError:
-        for pid in processes_of(directory):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        _wait_for_their_end(directory)
+    """Wait for services to end, and kill what does not end by itself.
+
+    Processes that this one has started for itself end with it: there is no point in waiting.
+    """
+    with contextlib.suppress(AssertionError):
+        wait_until(
+            lambda: all(_parent_of(pid) == os.getpid() for pid in processes_of(directory)),
+            "the services of the run to end",
+            seconds=_GRACE_SECONDS,
+            interval=0.1,
+        )
+    for pid in processes_of(directory):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    with contextlib.suppress(AssertionError):
+        wait_until(
+            lambda: not any(processes_of(directory)),
+            "killed processes to be gone",
+            seconds=_GRACE_SECONDS,
+            interval=0.1,
+        )
 
 
-def _wait_for_their_end(directory: Path) -> None:
-    wait_until(
-        lambda: not any(processes_of(directory)),
-        "the processes of the run to end",
-        seconds=_GRACE_SECONDS,
-        interval=0.1,
-    )
+def _parent_of(pid: int) -> int | None:
+    with contextlib.suppress(OSError):  # it has ended
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()[1])
+    return None
 
 
 def processes_of(directory: Path) -> Iterator[int]:

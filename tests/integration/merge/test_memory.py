@@ -54,7 +54,6 @@ PROMPT: Final = {
     "OMP_NUM_THREADS": "2",
 }
 SECONDS: Final = 240
-LONG: Final = pytest.mark.long("a merge of all rows takes the same portions")
 
 
 @pytest.fixture(scope="module")
@@ -113,12 +112,11 @@ def names(first: int, last: int) -> list[str]:
     return [f"d{number:06}" for number in range(first, last)]
 
 
-@pytest.mark.parametrize("work", ["take_all", pytest.param("combine_all", marks=LONG), "tell_all"])
+@pytest.mark.parametrize("work", ["take_all", "combine_all", "tell_all"])
 def test_memory_is_far_below_the_values(uri: str, work: str) -> None:
     assert grown(work, uri) < MOST_GROWTH
 
 
-@pytest.mark.long("it shows that the others measure what they claim to")
 def test_without_portions_it_would_not_be(uri: str) -> None:
     assert grown("take_all_at_once", uri) > 2 * MOST_GROWTH
 

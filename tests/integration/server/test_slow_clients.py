@@ -137,7 +137,9 @@ def test_who_does_not_go_on_is_cut_off(
         connection.sendall(before + data)
         found = b""
         while before and not found.endswith(b"}"):
-            found += connection.recv(65_536)
+            piece = connection.recv(65_536)
+            assert piece, "the server has closed the connection"
+            found += piece
         wait_until(lambda: served and has_begun(served[0]), "the server to read all of it")
         run_out_of_time(served[0])
         *earlier, last = answers(found + read_all(connection))
@@ -223,6 +225,8 @@ def test_a_query_nobody_waits_for_is_stopped(
     with connected(server.url) as connection:
         connection.sendall(request("POST", "/read", body))
         assert begun.wait(120)
+        for _ in range(3):  # what the server does meanwhile does not stop it
+            assert server.get("/branches").status_code == 200
         assert not stopped.is_set()
     assert stopped.wait(120)
     monkeypatch.undo()

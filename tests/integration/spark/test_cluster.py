@@ -28,7 +28,6 @@ def test_a_lost_executor_is_replaced(cluster_driver: DriverThere, tmp_path: Path
     assert len(list(tmp_path.glob("lost-*"))) == 2
 
 
-@pytest.mark.long("a Connect session is sent the same archive")
 def test_executors_are_sent_the_package_they_lack(
     cluster: StandaloneCluster, tmp_path: Path
 ) -> None:
@@ -74,6 +73,8 @@ def test_a_service_is_shared_and_ends_with_its_last_user(tmp_path: Path) -> None
             other.wait()
             with (tmp_path / "users.lock").open("a") as users, pytest.raises(BlockingIOError):
                 fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with LonelyMaster(tmp_path) as third:
+                assert third.url == url
             assert _processes_in(tmp_path), "one user is left"
     wait_until(
         lambda: not _processes_in(tmp_path),

@@ -101,7 +101,6 @@ def files_below(graph: Path) -> list[str]:
     return sorted(str(path.relative_to(graph)) for path in found if path.is_file())
 
 
-@pytest.mark.long("tests/faults/test_spark kills drivers at each point")
 def test_a_load_that_is_ended_in_the_midst_has_not_been(tmp_path: Path) -> None:
     """Interrupted, then killed, then left alone: more rows than its heap could hold land once."""
     data, graph = tmp_path / "parts.jsonl", tmp_path / "graph"

@@ -172,7 +172,6 @@ def refusals(server: str) -> dict[str, str]:
     return found | {"missing": refusal()}
 
 
-@pytest.mark.long("test_java shows which Java is found")
 def test_a_session_from_nothing_but_packages(tmp_path: Path) -> None:
     """No Java on the PATH, settings in the environment, secrets that nobody may see."""
     tools = tmp_path / "path"

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from omnigraph_core.engine.omnigraph import Omnigraph
-from tests.integration.spark.conftest import ON_THIS_MACHINE
 from tests.support import source_worlds as jobs
 from tests.support.source_worlds import SCHEMA, small_graph, stored
 
@@ -17,8 +16,13 @@ if TYPE_CHECKING:
     from tests.support.spark import Driver
 
 
-@pytest.mark.parametrize("driver", ["cluster", "connect"], indirect=True)
-@ON_THIS_MACHINE
+ON_THE_CLUSTER = pytest.param(
+    "cluster",
+    marks=pytest.mark.long("test_query_places reads on the cluster"),
+)
+
+
+@pytest.mark.parametrize("driver", [ON_THE_CLUSTER, "connect"], indirect=True)
 def test_reading_and_writing(driver: Driver, tmp_path: Path) -> None:
     small = small_graph(tmp_path / "small")
     found = driver.call(jobs.read_all, small.uri)
