@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 from pathlib import Path
 
@@ -44,6 +45,15 @@ def _check_module(path: Path) -> None:
             )
         ]
         assert broad == []
+
+
+def test_every_module_can_be_imported() -> None:
+    """Also those that nothing but a new process imports."""
+    packages = (PACKAGE, ROOT / "omnigraph_assets")
+    paths = [path for package in packages for path in sorted(package.rglob("*.py"))]
+    names = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in paths]
+    starts = (".__main__", ".definitions")  # run when they are imported
+    check_all([name for name in names if not name.endswith(starts)], importlib.import_module)
 
 
 def test_the_environment_is_read_in_one_place() -> None:

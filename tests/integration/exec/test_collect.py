@@ -82,13 +82,13 @@ def agrees(stored: Items, text: str, limit: int = 4, offset: int = 2) -> None:
         everything.remove(row)
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(900), deadline=None)
 @given(queries(), st.integers(0, 6), st.integers(0, 30))
 def test_results(stored: Items, text: str, limit: int, offset: int) -> None:
     agrees(stored, text, limit, offset)
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(900), deadline=None)
 @given(queries(), st.integers(0, 6), st.integers(0, 30))
 def test_results_of_rows_that_come_in_portions(
     stored: Items, text: str, limit: int, offset: int

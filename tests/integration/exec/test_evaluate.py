@@ -86,7 +86,7 @@ def accepted(condition: TypedCondition, rows: Frame) -> list[bool]:
     return found
 
 
-@settings(max_examples=examples(250))
+@settings(max_examples=examples(1500))
 @given(samples.leaves | samples.conditions, numbers)
 def test_truth_of_rows_in_any_order_with_nulls(
     runs: Runs, condition: TypedCondition, chosen: list[int]
@@ -99,7 +99,7 @@ def test_truth_of_rows_in_any_order_with_nulls(
     assert found.tolist() == accepted(condition, rows)
 
 
-@settings(max_examples=examples(250))
+@settings(max_examples=examples(1500))
 @given(samples.leaves | samples.conditions, numbers, st.randoms(use_true_random=False))
 def test_truth_of_two_variables(
     runs: Runs, condition: TypedCondition, chosen: list[int], random: object

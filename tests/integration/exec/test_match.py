@@ -128,7 +128,7 @@ def match_rows(
     return found
 
 
-@settings(max_examples=examples(400))
+@settings(max_examples=examples(1600))
 @given(reads(), st.integers(0, GRAPHS - 1), st.sampled_from((None, *AGES)))
 def test_a_match_has_the_rows_of_its_plan(
     stored: tuple[StoredGraph, ...], portion: int, read: Sample, place: int, value: int | None

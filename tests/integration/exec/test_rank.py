@@ -172,7 +172,7 @@ arms = st.one_of(
 )
 
 
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(400))
 @given(
     st.tuples(arms, arms),
     st.lists(st.integers(-1, 39), max_size=60),

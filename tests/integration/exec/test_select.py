@@ -73,7 +73,7 @@ def found(
     return chosen
 
 
-@settings(max_examples=examples(250))
+@settings(max_examples=examples(1500))
 @given(st.lists(samples.leaves | samples.conditions, max_size=3))
 def test_rows_are_those_that_satisfy_the_conditions(
     runs: Runs, conditions: list[TypedCondition]
@@ -81,7 +81,7 @@ def test_rows_are_those_that_satisfy_the_conditions(
     assert found(runs, conditions) == expected(conditions)
 
 
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(400))
 @given(
     st.lists(st.sampled_from(["00", "07", "44", "45", "", "x'y"]), max_size=4).map(tuple),
     st.lists(samples.leaves, max_size=2),

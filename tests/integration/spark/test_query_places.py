@@ -12,9 +12,13 @@ if TYPE_CHECKING:
     from tests.support.spark import Driver
 
 
-USUAL = ("groups", "near")
-_OTHERS = [name for name in READS if name not in USUAL]
-_LONG = pytest.mark.long("test_query_corpus asks them on this machine; two show every place")
+EVERYWHERE = ("groups", "near")
+_LONG = pytest.mark.long("this machine answers it, and two others are asked everywhere")
+PLACES = [
+    pytest.param(place, name, marks=_LONG if place != "local" and name not in EVERYWHERE else ())
+    for place in ("local", "cluster", "connect")
+    for name in READS
+]
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +28,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     return found
 
 
-@pytest.mark.parametrize("name", [*USUAL, *(pytest.param(name, marks=_LONG) for name in _OTHERS)])
+@pytest.mark.parametrize(("driver", "name"), PLACES, indirect=["driver"])
 def test_a_read_is_the_same_everywhere(driver: Driver, address: str, name: str) -> None:
     here, there = driver.call(ask_both, address, name)
     assert here

@@ -26,7 +26,7 @@ def int32(values: list[int]) -> np.ndarray:
     return np.array(values, np.int32)
 
 
-@settings(max_examples=examples(300))
+@settings(max_examples=examples(1800))
 @given(st.lists(numbers, max_size=5))
 def test_each_number_passes_once_over_all_portions(portions: list[list[int]]) -> None:
     seen = SeenNumbers(COUNT)
@@ -40,7 +40,7 @@ def test_each_number_passes_once_over_all_portions(portions: list[list[int]]) ->
         assert sorted(passed) == sorted(expected)
 
 
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(1200))
 @given(st.lists(st.tuples(*[st.integers(-1, 6)] * 3), max_size=40), st.sampled_from([7, 2**40]))
 def test_each_row_stays_once(rows: list[tuple[int, ...]], count: int) -> None:
     """Also where the numbers of a row have too many bits for one integer."""

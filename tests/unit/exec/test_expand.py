@@ -35,7 +35,7 @@ def adjacency(edges: list[tuple[int, int]], node_count: int = NODES) -> Neighbou
     return build_neighbours(ends[:, 0].copy(), ends[:, 1].copy(), node_count)
 
 
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(1200))
 @given(pairs, st.lists(nodes, max_size=8), st.none() | st.sets(nodes))
 def test_every_pair_of_place_and_target_is_found(
     edges: list[tuple[int, int]], numbers: list[int], allowed: set[int] | None
@@ -88,7 +88,7 @@ def test_limits_may_grow_from_run_to_run() -> None:
     assert list(cut(np.ones(10, np.int64), iter([1, 2, 4, 8]))) == [(0, 1), (1, 3), (3, 7), (7, 10)]
 
 
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(1200))
 @given(pairs, st.sets(nodes))
 def test_counts_are_those_of_the_rows(edges: list[tuple[int, int]], allowed: set[int]) -> None:
     neighbours = adjacency(edges)

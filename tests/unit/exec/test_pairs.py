@@ -15,14 +15,14 @@ SOURCES = np.array([source for source, _ in ALL], np.int32)
 TARGETS = np.array([target for _, target in ALL], np.int32)
 
 
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(1200))
 @given(pairs)
 def test_linked_pairs_are_those_with_an_edge(edges: list[tuple[int, int]]) -> None:
     linked = are_linked(adjacency(edges), SOURCES, TARGETS)
     assert linked.tolist() == [pair in edges for pair in ALL]
 
 
-@settings(max_examples=examples(100))
+@settings(max_examples=examples(600))
 @given(pairs, nodes)
 def test_one_source_is_looked_up_by_flags(edges: list[tuple[int, int]], source: int) -> None:
     everyone = np.arange(NODES, dtype=np.int32)
@@ -32,7 +32,7 @@ def test_one_source_is_looked_up_by_flags(edges: list[tuple[int, int]], source: 
     assert are_linked(adjacency(edges), repeated, everyone).tolist() == expected
 
 
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(1200))
 @given(pairs)
 def test_a_pair_has_a_slice_of_its_edges(edges: list[tuple[int, int]]) -> None:
     neighbours = adjacency(edges)

@@ -35,7 +35,7 @@ def searched(edges: list[tuple[int, int]], source: int, least: int, most: int) -
     return sorted(found)
 
 
-@settings(max_examples=examples(300))
+@settings(max_examples=examples(1800))
 @given(pairs, st.lists(nodes, min_size=1, unique=True), bounds)
 def test_each_source_reaches_what_a_search_finds(
     edges: list[tuple[int, int]], sources: list[int], hops: tuple[int, int]
@@ -48,7 +48,7 @@ def test_each_source_reaches_what_a_search_finds(
         assert targets.tolist() == searched(edges, source, *hops)
 
 
-@settings(max_examples=examples(100))
+@settings(max_examples=examples(600))
 @given(pairs, st.lists(st.lists(nodes, min_size=1, max_size=3, unique=True), min_size=2), bounds)
 def test_one_batch_leaves_nothing_behind_for_the_next(
     edges: list[tuple[int, int]], batches: list[list[int]], hops: tuple[int, int]

@@ -1,0 +1,19 @@
+"""Pandas, hidden from a process that does not need it."""
+
+from __future__ import annotations
+
+import sys
+
+from omnigraph_core.startup import hide_pandas, reveal_pandas
+
+
+def test_hidden_pandas_is_found_until_it_is_revealed() -> None:
+    before = list(sys.meta_path)
+    hide_pandas()
+    try:
+        (finder,) = [found for found in sys.meta_path if found not in before]
+        assert finder.find_spec("pandas", None) is not None
+        assert finder.find_spec("numpy", None) is None
+    finally:
+        reveal_pandas()
+    assert sys.meta_path == before
