@@ -6,9 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from omnigraph_core.spark.query import fuse
+from omnigraph_core.spark.runner import SparkRunner
 from tests.support.spark_queries import READS, ask_both, make_graph
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from tests.support.spark import Driver
 
 
@@ -36,3 +40,11 @@ def test_a_read_is_the_same_everywhere(driver: Driver, address: str, name: str) 
         assert there == here
     else:
         assert sorted(map(str, there)) == sorted(map(str, here))
+
+
+def test_many_ranked_rows_are_counted_by_partition(
+    spark: SparkSession, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fuse, "FEW_RANKED", 0)
+    here, there = ask_both(SparkRunner(spark), address, "fused")
+    assert there == here
