@@ -69,8 +69,7 @@ def apply(ir: MutationIR, before: Graph, params: Mapping[str, Value]) -> Outcome
     broken: set[Rule] = set()
     for op in ir.ops:
         broken |= _run(op, graph, given, affected, touched)
-    if Rule.VALUE not in broken:
-        broken |= _broken_rules(graph, touched)
+    broken |= _broken_rules(graph, touched)
     if broken:
         return Outcome(before, broken=frozenset(broken))
     return Outcome(graph, affected[EntityKind.NODE], affected[EntityKind.EDGE])
@@ -83,7 +82,10 @@ def _run(
     affected: Counter[EntityKind],
     touched: set[tuple[str, str]],
 ) -> set[Rule]:
-    """Run a statement; `touched` gathers (edge type, source) of edges that come or go."""
+    """Run a statement; `touched` gathers (edge type, source) of edges that come or go.
+
+    A value that does not fit breaks a rule, and the row goes on without it.
+    """
     table = graph.of(op.kind, op.type_name)
     if isinstance(op, Delete):
         for id in [id for id, row in table.items() if _is_true(op.where, row, given)]:
@@ -91,19 +93,20 @@ def _run(
         return set()
     declared = _declared(graph.catalog, op.kind, op.type_name)
     values = {name: evaluate(expr, {}, given.params, given.now) for name, expr in op.assignments}
-    if any(not _fits(declared.properties.get(name), value) for name, value in values.items()):
-        return {Rule.VALUE}
+    misfits = [name for name in values if not _fits(declared.properties.get(name), values[name])]
+    values |= dict.fromkeys(misfits)
+    broken = {Rule.VALUE} if misfits else set()
     if isinstance(op, Insert):
         row = _new(op, declared, values)
         table[row.id] = row
         affected[op.kind] += 1
         if isinstance(row, Edge):
             touched.add((row.type, row.src))
-        return set()
+        return broken
     for id in [id for id, row in table.items() if _is_true(op.where, row, given)]:
         table[id] = replace(table[id], properties={**table[id].properties, **values})
         affected[op.kind] += 1
-    return set()
+    return broken
 
 
 def _is_true(where: TypedCondition, row: Entity, given: Given) -> bool:

@@ -16,6 +16,7 @@ node Part {
   text: String?
   size: I64
   big: U64?
+  mass: F64?
   spot: Vector(2)?
 }
 node Bin { name: String @key }
@@ -33,6 +34,11 @@ READS = {
         return { $d.name as bin, count($b) as n, sum($b.size) as total, max($b.text) as last }
         having { n > 1 }
         order { total desc }
+    """,
+    "weighted": """
+        match { $a: Part $b: Bin }
+        return { $b.name as bin, sum($a.mass) as mass, avg($a.mass) as mean }
+        order { bin }
     """,
     "distinct": "match { $a needs $b } return distinct { $b.size as size } order { size desc }",
     "words": """
@@ -74,7 +80,7 @@ def make_graph(address: str, count: int = 12) -> Omnigraph:
 
 def _part(number: int) -> dict[str, Any]:
     text = " ".join(WORDS[(number + step) % 5] for step in range(1, number % 4 + 1))
-    data: dict[str, Any] = {"sku": f"p{number}", "size": number % 7, "big": number}
+    data: dict[str, Any] = {"sku": f"p{number}", "size": number % 7, "big": number, "mass": number / 4}
     if number % 5:
         data |= {"text": text, "spot": [number % 3, 1.5 - number % 4]}
     return {"type": "Part", "data": data}

@@ -84,10 +84,13 @@ def test_names_of_the_directions(world: World) -> None:
     assert found.both() is found.by_edge(Direction.BOTH)
 
 
-def test_resident_columns_are_used(world: World) -> None:
+@pytest.mark.parametrize("deleted", [[], ["k4", "k9"]], ids=["all live", "gaps"])
+def test_resident_columns_are_used(world: World, deleted: list[str]) -> None:
     """Ids that are in memory are not read again."""
     from omnigraph_core.topology.dense import DenseTable
 
+    if deleted:
+        world.delete(KNOWS, deleted)
     cache = ByteCache(2**28)
     DenseTable(world.tables[KNOWS], cache).preload(["src", "dst"])
     DenseTable(world.tables[PEOPLE], cache).preload(["id"])
