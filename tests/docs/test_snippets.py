@@ -32,6 +32,7 @@ from omnigraph_core.errors import CompileError
 from omnigraph_core.ir.compile import compile_file
 from omnigraph_core.schema.build import compile_schema
 from tests.docs.snippets import ROOT, Snippet, all_snippets, pages, snippets
+from tests.support import warm
 from tests.support.cases import each
 from tests.support.commands import run_here
 from tests.support.server import restore_environment
@@ -170,10 +171,10 @@ def run_python(program: list[Snippet]) -> None:
 
 
 @pytest.mark.parametrize("session", programs("console"))
-def test_console(session: list[Snippet], tmp_path: Path) -> None:
+def test_console(session: list[Snippet], tmp_path: Path, shell_environment: dict[str, str]) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     for command, expected in (step for snippet in session for step in steps(snippet.text)):
-        shown = run(command, tmp_path)
+        shown = run(command, tmp_path, shell_environment)
         pattern = "".join(map(line_pattern, expected.splitlines(keepends=True)))
         assert re.fullmatch(pattern, shown), f"{command}\n{shown}"
 
@@ -200,6 +201,14 @@ def steps(text: str) -> list[tuple[str, str]]:
 ENVIRONMENT = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "COLUMNS": "100"}
 
 
+@pytest.fixture(scope="module")
+def shell_environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """That of a shell whose `omnigraph` is loaded already: each start would take a second."""
+    commands = tmp_path_factory.mktemp("commands")
+    asked = warm.shell_command("omnigraph_core.cli.main:main", commands / "omnigraph")
+    return ENVIRONMENT | asked | {"PATH": f"{commands}:{ENVIRONMENT['PATH']}"}
+
+
 def needs_no_shell(command: str) -> bool:
     """Whether it is a command of ours alone: most are, and a process for each takes minutes."""
     unquoted = re.sub(r"'[^']*'", "", command)
@@ -207,14 +216,15 @@ def needs_no_shell(command: str) -> bool:
     return bool(is_ours) and not OWN_PROCESS.search(command)
 
 
-def run(command: str, folder: Path) -> str:
+def run(command: str, folder: Path, shell_environment: dict[str, str]) -> str:
     """Output of a shell command, both streams as a terminal shows them."""
     if needs_no_shell(command):
         return run_here(shlex.split(command), folder, ENVIRONMENT)
     done = subprocess.run(
         ["bash", "-c", command],
         cwd=folder,
-        env=ENVIRONMENT,
+        env=ENVIRONMENT if OWN_PROCESS.search(command) else shell_environment,
+        close_fds=False,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

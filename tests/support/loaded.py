@@ -24,6 +24,7 @@ _MODULES: Final = (
     "omnigraph_core.cli.opening",
     "omnigraph_core.client.remote",
     "omnigraph_core.engine.omnigraph",
+    "omnigraph_core.server.main",
 )
 
 hide_pandas()

@@ -13,7 +13,7 @@ import threading
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import httpx2
 import uvicorn
@@ -21,6 +21,7 @@ import uvicorn
 from omnigraph_core.server.app import create_app
 from omnigraph_core.server.options import ServerOptions
 from omnigraph_core.server.protocol import Protocol
+from tests.support import warm
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 START_SECONDS: Final = 300
 """Long enough for a machine that is busy with other tests."""
+_MAIN: Final = "omnigraph_core.server.start:main"
 _LISTENING: Final = re.compile(r"listening on (http://\S+?)[\"\s]")
 
 
@@ -122,7 +124,7 @@ def on_thread(app: FastAPI) -> Iterator[str]:
 class ServerProcess:
     """A running `omnigraph-server`."""
 
-    process: subprocess.Popen[bytes]
+    process: warm.WarmProcess | subprocess.Popen[bytes]
     url: str
     log: list[str] = field(default_factory=list)
     """Lines of its standard error so far."""
@@ -151,23 +153,22 @@ def server_process(
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
     is_bound: bool = True,
+    is_cold: bool = False,
 ) -> Iterator[ServerProcess]:
     """A real process on a free port, ready to answer; killed at the end of the block if needed.
 
     Args:
         is_bound: tell it to listen on a free port; else the environment does.
+        is_cold: start from nothing, as `omnigraph-server` does; several workers need it.
     """
     bind = ("--bind", "127.0.0.1:0") if is_bound and "--bind" not in arguments else ()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "omnigraph_core.server", *map(str, arguments), *bind],
-        env={**os.environ, **(env or {})},
-        cwd=cwd,
-        stdin=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-    )
+    given = [*map(str, arguments), *bind]
+    log, their_end = os.pipe()
+    start = _start_cold if is_cold else _start_warm
+    process = start(given, {**os.environ, **(env or {})}, cwd or Path.cwd(), their_end)
+    os.close(their_end)
     running = ServerProcess(process, "")
-    assert process.stderr is not None
-    reader = threading.Thread(target=_read, args=(process.stderr, running.log), daemon=True)
+    reader = threading.Thread(target=_read, args=(log, running.log), daemon=True)
     reader.start()
     try:
         wait_until(lambda: _has_started(running), "the server", seconds=START_SECONDS)
@@ -176,21 +177,46 @@ def server_process(
         process.kill()
         process.wait()
         reader.join(60)
-        process.stderr.close()
+
+
+def _start_warm(
+    arguments: list[str], env: Mapping[str, str], cwd: Path, stderr: int
+) -> warm.WarmProcess:
+    with open(os.devnull, "rb") as nothing:
+        return warm.WarmProcess(
+            _MAIN,
+            ["omnigraph-server", *arguments],
+            folder=cwd,
+            environment=env,
+            streams=(nothing.fileno(), 1, stderr),
+        )
+
+
+def _start_cold(
+    arguments: list[str], env: Mapping[str, str], cwd: Path, stderr: int
+) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "omnigraph_core.server", *arguments],
+        env=env,
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        stderr=stderr,
+    )
 
 
 def run_server(
     *arguments: str | Path, env: Mapping[str, str] | None = None, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
     """A server that is expected to end by itself: what it says when it cannot start."""
-    return subprocess.run(
-        [sys.executable, "-m", "omnigraph_core.server", *map(str, arguments)],
-        env={**os.environ, **(env or {})},
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        timeout=START_SECONDS,
-        check=False,
+    done = warm.run(
+        _MAIN,
+        ["omnigraph-server", *map(str, arguments)],
+        folder=cwd or Path.cwd(),
+        environment={**os.environ, **(env or {})},
+        seconds=START_SECONDS,
+    )
+    return subprocess.CompletedProcess(
+        done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
     )
 
 
@@ -199,9 +225,10 @@ def tokens(**by_actor: str) -> dict[str, str]:
     return {"OMNIGRAPH_SERVER_BEARER_TOKENS_JSON": json.dumps(by_actor)}
 
 
-def _read(stream: IO[bytes], lines: list[str]) -> None:
-    for line in stream:
-        lines.append(line.decode())
+def _read(descriptor: int, lines: list[str]) -> None:
+    with open(descriptor, "rb") as stream:
+        for line in stream:
+            lines.append(line.decode())
 
 
 def _has_started(running: ServerProcess) -> bool:

@@ -22,6 +22,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -30,10 +31,12 @@ from omnigraph_core import failpoints
 from omnigraph_core.settings import FAILPOINTS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 ROOT: Final = Path(__file__).parent.parent.parent
 _NUMBER: Final = 8  # bytes of a process id or an exit code
+_STARTER: Final = "TEST_PROCESS_STARTER"
+"""Names the descriptor of the way to the starter, for commands of a shell."""
 
 
 class WarmProcess:
@@ -84,12 +87,21 @@ class WarmProcess:
             os.close(self._status)
         return self.returncode
 
+    def poll(self) -> int | None:
+        """Its exit code, None as long as it runs."""
+        try:
+            return self.wait(0)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def send_signal(self, number: int) -> None:
+        """If it has not ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
     def kill(self) -> None:
         """SIGKILL, if it has not ended."""
-        try:
-            self.wait(0)
-        except subprocess.TimeoutExpired:
-            os.kill(self.pid, signal.SIGKILL)
+        self.send_signal(signal.SIGKILL)
 
     def _told(self) -> int:
         told = os.read(self._status, _NUMBER)
@@ -104,8 +116,13 @@ def run(
     folder: Path,
     environment: Mapping[str, str],
     stdin: bytes = b"",
+    seconds: float | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run a process to its end."""
+    """Run a process to its end.
+
+    Raises:
+        subprocess.TimeoutExpired: it was killed because it did not end in time.
+    """
     with (
         tempfile.TemporaryFile() as read,
         tempfile.TemporaryFile() as written,
@@ -120,7 +137,10 @@ def run(
             environment=environment,
             streams=(read.fileno(), written.fileno(), complained.fileno()),
         )
-        code = process.wait()
+        try:
+            code = process.wait(seconds)
+        finally:
+            process.kill()
         written.seek(0)
         complained.seek(0)
         return subprocess.CompletedProcess(
@@ -128,9 +148,38 @@ def run(
         )
 
 
+def shell_command(target: str, path: Path) -> dict[str, str]:
+    """Write a command that a shell starts as a warm process: its environment, beside the shell's.
+
+    The shell is started with `close_fds=False`: its commands ask the starter of this process.
+    """
+    path.write_text(
+        f"#!{sys.executable} -SE\n"
+        f"import sys; sys.path[:0] = [{os.fspath(ROOT)!r}]\n"
+        f"from tests.support.warm import stand_in; stand_in({target!r})\n"
+    )
+    path.chmod(0o755)
+    os.set_inheritable(_starter().fileno(), True)
+    return {_STARTER: str(_starter().fileno())}
+
+
+def stand_in(target: str) -> None:
+    """Be the command: the same streams, folder and environment, and the same end."""
+    process = WarmProcess(
+        target, sys.argv, folder=Path.cwd(), environment=os.environ, streams=(0, 1, 2)
+    )
+    code = process.wait()
+    if code < 0:
+        signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    os._exit(code)
+
+
 @functools.cache
 def _starter() -> socket.socket:
     """The way to the process that the others are forked from; it ends with this one."""
+    if number := os.environ.pop(_STARTER, None):
+        return socket.socket(fileno=int(number))
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         process = subprocess.Popen(
@@ -233,7 +282,29 @@ def _main() -> None:
     if asked is not None:
         module, _, function = asked["target"].partition(":")
         sys.argv = asked["arguments"]
-        getattr(importlib.import_module(module), function)()
+        _call_and_end(getattr(importlib.import_module(module), function))
+
+
+def _call_and_end(function: Callable[[], object]) -> None:
+    """Call it and do all that is done at the end, but for taking the interpreter apart: that takes
+    longer than most commands.
+    """
+    code: object = 0
+    try:
+        function()
+    except SystemExit as ended:
+        code = ended.code or 0
+        if not isinstance(code, int):
+            raise
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    try:
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+    except (OSError, ValueError):  # the interpreter has words and an exit code for it
+        sys.exit(code)
+    os._exit(code)
 
 
 if __name__ == "__main__":

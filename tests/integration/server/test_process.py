@@ -96,7 +96,7 @@ def test_what_is_no_use_of_the_command(arguments: tuple[str, str], message: str)
 
 def test_a_process_logs_every_request_and_finishes_what_is_under_way(people: Omnigraph) -> None:
     env = tokens(ann="token-of-ann")
-    with server_process(people.uri, "--log-format", "json", env=env) as server:
+    with server_process(people.uri, "--log-format", "json", env=env, is_cold=True) as server:
         with server.client("token-of-ann") as client:
             body = {"query_source": NAMES}
             assert client.post("/read?token=hush", body).status_code == 200

@@ -48,7 +48,7 @@ def stock(root: Path) -> Omnigraph:
 @pytest.fixture(scope="module")
 def running(root: Path, stock: Omnigraph) -> Iterator[ServerProcess]:
     env = {"OMNIGRAPH_SERVER_SPOOL": str(root / "spool")}
-    with server_process(stock.uri, "--workers", str(WORKERS), env=env) as running:
+    with server_process(stock.uri, "--workers", str(WORKERS), env=env, is_cold=True) as running:
         wait_until(lambda: len(pids(running)) == WORKERS, "all workers")
         yield running
 
