@@ -236,7 +236,7 @@ def _start_weed(directory: Path, ports: dict[str, int]) -> subprocess.Popen[byte
                 "-volume.max=0",
             ],
             cwd=directory,  # where the sockets go: their paths must be short
-            env={"HOME": str(directory / "home"), "PATH": os.environ["PATH"]},
+            env={"HOME": str(directory / "home"), "PATH": os.environ["PATH"], "GOGC": "400"},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

@@ -182,7 +182,7 @@ def server_process(
 def _start_warm(
     arguments: list[str], env: Mapping[str, str], cwd: Path, stderr: int
 ) -> warm.WarmProcess:
-    with open(os.devnull, "rb") as nothing:
+    with Path(os.devnull).open("rb") as nothing:
         return warm.WarmProcess(
             _MAIN,
             ["omnigraph-server", *arguments],
