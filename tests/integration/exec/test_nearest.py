@@ -290,7 +290,7 @@ def test_the_same_vector_again_and_again(tmp_path: Path, monkeypatch: pytest.Mon
 # Through an index of many vectors
 
 WIDTH = 16
-COUNT = 300_000
+COUNT = 100_000
 
 
 @pytest.mark.parametrize("make", [clustered, anywhere])
