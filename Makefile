@@ -15,8 +15,7 @@ BENCH_READY := $(BENCH)/.ready
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
 PYTEST := $(BIN)/pytest -n $(WORKERS)
 
-# What `make test-flaky` repeats, and how often.
-T ?= tests/behaviour tests/faults tests/integration tests/typescript
+# How often `make test-flaky` repeats tests; T names them.
 N ?= 20
 
 .PHONY: help install lock up down demo-reset local-store browser fmt lint types layers collect test test-quick test-long test-flaky coverage \
@@ -79,8 +78,8 @@ test-quick: $(READY) ## while editing: no Spark, no servers, no browsers
 test-long: $(READY) browser ## everything again: ten times the examples, every variant, every store
 	HYPOTHESIS_PROFILE=long $(PYTEST) -m "" --durations=25
 
-test-flaky: $(READY) browser ## repeat tests on a busy machine: N=20 T=path
-	$(BIN)/python -m tests.support.flaky --times $(N) --workers $(WORKERS) $(T)
+test-flaky: $(READY) browser ## repeat tests on a busy machine: N=20 T=path, without T all that start processes
+	$(BIN)/python -m tests.support.flaky --times $(N) --workers $(WORKERS) $(or $(T),--processes tests)
 
 coverage: $(READY) browser ## the tests of `make test`, and which lines they run: at least 90 of 100
 	$(PYTEST) --cov --cov-report=term

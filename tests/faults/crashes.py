@@ -9,6 +9,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from omnigraph_core.failpoints import arm
@@ -31,6 +32,7 @@ def crash_at(point: str, function: Callable[..., object], *arguments: Any) -> No
     process = _processes.Process(
         target=_run, args=(dict(os.environ), point, function, arguments), daemon=True
     )
+    sys.audit("omnigraph.test_process_started")
     process.start()
     process.join(_ENOUGH_SECONDS)
     ended = process.exitcode

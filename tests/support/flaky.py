@@ -1,7 +1,9 @@
 """Repeats tests on a busy machine and reports how often each failed: `make test-flaky`.
 
 Every repetition is a run of its own, with services of its own. Beside it one process per processor
-does nothing but count, so that the tests get half of the machine at best.
+does nothing but count, so that the tests get half of the machine at best. The first run finds out
+which files have tests that start processes or use a service: with `--processes` only those are
+repeated.
 """
 
 from __future__ import annotations
@@ -18,30 +20,48 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import pytest
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 ROOT: Final = Path(__file__).parent.parent.parent
+STARTED: Final = "omnigraph.test_process_started"
+"""The audit event of processes that another one starts for a test."""
+_STARTS: Final = {"subprocess.Popen", "os.fork", "os.posix_spawn", STARTED}
+_SERVICES: Final = {"s3_server", "spark", "cluster", "connect_server", "live_platform"}
+_PROPERTY: Final = "starts_processes"
+_ONLY: Final = "TEST_FLAKY_ONLY"
+"""Names a list of the test files that a run repeats; all, where it is empty."""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--times", type=int, default=20)
     parser.add_argument("--workers", type=int, default=(os.cpu_count() or 1) + 2)
+    parser.add_argument(
+        "--processes", action="store_true", help="repeat only files whose tests start processes"
+    )
     parser.add_argument("tests", nargs="+", help="paths, node ids and options of pytest")
     given, options = parser.parse_known_args()
     failed: Counter[str] = Counter()
-    seen: set[str] = set()
+    seen: Counter[str] = Counter()
+    only: list[str] = []
     with busy_processors():
         for number in range(1, given.times + 1):
-            outcomes = run_once([*given.tests, *options], given.workers)
-            seen |= outcomes.keys()
+            outcomes, starting = run_once([*given.tests, *options], given.workers, only)
+            seen.update(outcomes.keys())
             failures = sorted(test for test, is_good in outcomes.items() if not is_good)
             failed.update(failures)
-            print(f"run {number} of {given.times}: {len(outcomes)} tests", *failures, sep="\n  ")
+            told = f"run {number} of {given.times}: {len(outcomes)} tests"
+            print(told, *failures, sep="\n  ", flush=True)
+            if given.processes and number == 1:
+                only = starting
+                print(f"{len(only)} files have tests that start processes", flush=True)
     for test, count in failed.most_common():
         print(f"{count} of {given.times} runs failed: {test}")
-    print(f"{len(seen)} tests, {given.times} runs each: {len(failed)} tests failed at least once")
+    always = sum(count == given.times for count in seen.values())
+    print(f"{always} tests, {given.times} runs each: {len(failed)} tests failed at least once")
     return 1 if failed or not seen else 0
 
 
@@ -66,14 +86,21 @@ def _spin() -> None:
         pass
 
 
-def run_once(arguments: Sequence[str], workers: int) -> dict[str, bool]:
-    """Whether each test passed. A run that breaks off counts as a failed test of its own."""
+def run_once(
+    arguments: Sequence[str], workers: int, only: Sequence[str]
+) -> tuple[dict[str, bool], list[str]]:
+    """Whether each test passed, and the files of those that started processes.
+
+    A run that breaks off counts as a failed test of its own.
+    """
     with tempfile.TemporaryDirectory() as directory:
-        report = Path(directory) / "report.xml"
+        report, listed = Path(directory) / "report.xml", Path(directory) / "only.txt"
+        listed.write_text("\n".join(only))
         command = [sys.executable, "-m", "pytest", "-n", str(workers), "-p", "no:cacheprovider"]
         done = subprocess.run(
-            [*command, f"--junitxml={report}", *arguments],
+            [*command, "-p", __spec__.name, f"--junitxml={report}", *arguments],
             cwd=ROOT,
+            env={**os.environ, _ONLY: str(listed)},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -82,17 +109,51 @@ def run_once(arguments: Sequence[str], workers: int) -> dict[str, bool]:
         if done.returncode != 0:
             print(done.stdout)
         if done.returncode not in (0, 1):
-            return {f"pytest ended with {done.returncode}": False}
+            return {f"pytest ended with {done.returncode}": False}, []
         return _outcomes(report)
 
 
-def _outcomes(report: Path) -> dict[str, bool]:
+def _outcomes(report: Path) -> tuple[dict[str, bool], list[str]]:
     found: dict[str, bool] = {}
+    starting: set[str] = set()
     for case in ET.parse(report).iter("testcase"):
         name = f"{case.get('classname')}::{case.get('name')}"
         is_good = case.find("failure") is None and case.find("error") is None
         found[name] = found.get(name, True) and is_good
-    return found
+        given = case.iterfind(f"properties/property[@name='{_PROPERTY}']")
+        starting.update(property.get("value", "") for property in given)
+    return found, sorted(starting)
+
+
+# The plugin of the runs
+
+_starts: list[str] = []
+
+
+def pytest_configure() -> None:
+    sys.addaudithook(lambda event, _: _starts.append(event) if event in _STARTS else None)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    only = set(Path(os.environ[_ONLY]).read_text().splitlines())
+    if only:
+        others = [item for item in items if _file(item) not in only]
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if _file(item) in only]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    _starts.clear()
+
+
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    if _starts or _SERVICES & {*getattr(item, "fixturenames", ())}:
+        item.user_properties.append((_PROPERTY, _file(item)))
+
+
+def _file(item: pytest.Item) -> str:
+    return item.nodeid.partition("::")[0]
 
 
 if __name__ == "__main__":

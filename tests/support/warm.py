@@ -65,6 +65,7 @@ class WarmProcess:
             "environment": dict(environment),
             "kept": list(kept),
         }
+        sys.audit("omnigraph.test_process_started")
         self._status, their_end = os.pipe()
         with tempfile.TemporaryFile() as request:
             request.write(json.dumps(asked).encode())
