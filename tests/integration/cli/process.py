@@ -160,7 +160,7 @@ class Command:
         self,
         *arguments: object,
         folder: Path,
-        stdin: bytes = b"",
+        stdin: bytes | int = b"",
         output: int | None = None,
         errors: int | None = None,
         target: str = MAIN,
@@ -168,9 +168,10 @@ class Command:
     ) -> None:
         self._arguments = arguments
         self._stack = ExitStack()
-        read, self._written, self._complained = _files(self._stack, stdin)
+        given = stdin if isinstance(stdin, bytes) else b""
+        read, self._written, self._complained = _files(self._stack, given)
         streams = (
-            read.fileno(),
+            read.fileno() if isinstance(stdin, bytes) else stdin,
             self._written.fileno() if output is None else output,
             self._complained.fileno() if errors is None else errors,
         )
@@ -191,7 +192,10 @@ class Command:
 
     def interrupt(self) -> None:
         """As Ctrl-C does."""
-        os.kill(self._process.pid, signal.SIGINT)
+        self.send_signal(signal.SIGINT)
+
+    def send_signal(self, number: int) -> None:
+        os.kill(self._process.pid, number)
 
     def has_ended(self) -> bool:
         try:
