@@ -7,6 +7,7 @@ how it starts and how the interpreter ends.
 
 from __future__ import annotations
 
+import functools
 import io
 import logging
 import os
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, TypeAlias
 
 import pytest
+import typer
 
 from omnigraph_core.cli.main import main
 from tests.support import warm
@@ -31,6 +33,10 @@ ENVIRONMENT = {"COLUMNS": "100", "LC_ALL": "C.UTF-8", "OMNIGRAPH_EMBEDDINGS_MOCK
 MAIN: Final = "omnigraph_core.cli.main:main"
 
 Streams: TypeAlias = tuple[int, int, int]
+
+_get_command: Final = functools.cache(typer.main.get_command)
+"""What all options are is found out once for this process, as for any; it takes longer than most
+commands."""
 
 
 def omnigraph(
@@ -84,6 +90,7 @@ def call_main(
     with pytest.MonkeyPatch.context() as patch, chdir(folder), _environment(environment):
         for name in ("hide_pandas", "make_interrupts_certain"):
             patch.setattr(f"omnigraph_core.cli.main.{name}", lambda: None)
+        patch.setattr("typer.main.get_command", _get_command)
         patch.setattr(logging.root, "handlers", [])  # warnings go to stderr, not to pytest
         patch.setattr(sys, "argv", [str(OMNIGRAPH), *map(str, arguments)])
         with _standard_streams(streams, environment.get("PYTHONIOENCODING")):
