@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import sys
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
 
-from omnigraph_core.cli.main import main
 from omnigraph_core.engine.omnigraph import Omnigraph
+from tests.integration.cli.process import run_here
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 Call: TypeAlias = "Callable[..., tuple[int, str, str]]"
 
@@ -68,27 +68,16 @@ def full(folder: Path, graph: Omnigraph) -> Omnigraph:
     return graph
 
 
-@pytest.fixture(autouse=True)
-def _this_process_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A command that runs here takes no signals over and hides pandas from no other test."""
-    for name in ("hide_pandas", "make_interrupts_certain"):
-        monkeypatch.setattr(f"omnigraph_core.cli.main.{name}", lambda: None)
-
-
 @pytest.fixture
-def call(folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Call:
-    """Run a command in this process: for what does not need one of its own, which is slower.
+def call(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
+    """Run a command in the folder with the variables of this process, which a test can set.
 
     Gives the exit code and what went to both streams.
     """
     monkeypatch.chdir(folder)
 
     def run(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["omnigraph", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        code = ended.value.code
-        assert isinstance(code, int)
-        return (code, *capfd.readouterr())
+        done = run_here(*arguments, folder=Path.cwd(), environment=dict(os.environ))
+        return done.returncode, done.stdout, done.stderr
 
     return run

@@ -12,7 +12,7 @@ import typer
 from omnigraph_core.cli.app import app
 from omnigraph_core.engine.omnigraph import Omnigraph
 from tests.integration.cli.conftest import SCHEMA, STOCK
-from tests.integration.cli.process import omnigraph
+from tests.integration.cli.process import omnigraph_process
 from tests.support.server import serving
 
 if TYPE_CHECKING:
@@ -154,5 +154,5 @@ def test_mistakes(call: Call, given: list[str], code: int, text: str) -> None:
 def test_as_a_process(place: tuple[Path, str]) -> None:
     folder, url = place
     for given in (("stock",), ("--uri", "stock"), ("--target", "here"), ("--target", url)):
-        done = omnigraph("branch", "list", *given, folder=folder)
+        done = omnigraph_process("branch", "list", *given, folder=folder)
         assert (done.returncode, done.stdout, done.stderr) == (0, "main\nreview\n", "")

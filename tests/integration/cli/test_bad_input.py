@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.integration.cli.process import ENVIRONMENT, OMNIGRAPH, omnigraph
+from tests.integration.cli.process import ENVIRONMENT, OMNIGRAPH, Command, omnigraph
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -292,15 +292,20 @@ def test_an_example_in_a_folder_with_other_things(folder: Path, call: Call) -> N
 
 
 def test_a_folder_that_is_gone(folder: Path, stock: Omnigraph) -> None:
+    """The installed command can be loaded there; which graphs it finds, it finds when it runs."""
     command = f'mkdir gone && cd gone && rmdir ../gone && "{OMNIGRAPH}" branch list "$1"'
+    done = subprocess.run(
+        ["bash", "-c", command, "bash", folder / "stock"],
+        cwd=folder,
+        env=ENVIRONMENT | {"PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "main\nreview\n")
+    assert "Traceback" not in done.stderr
+    target = "tests.integration.cli.outputs:in_a_folder_that_is_gone"
     for address, code, output in ((folder / "stock", 0, "main\nreview\n"), ("stock", 1, "")):
-        done = subprocess.run(
-            ["bash", "-c", command, "bash", address],
-            cwd=folder,
-            env=ENVIRONMENT | {"PATH": "/usr/bin:/bin"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        with Command("branch", "list", address, folder=folder, target=target) as gone:
+            done = gone.end()
         assert (done.returncode, done.stdout) == (code, output)
-        assert "Traceback" not in done.stderr

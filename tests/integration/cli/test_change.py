@@ -1,4 +1,4 @@
-"""`omnigraph change` as a process."""
+"""`omnigraph change`."""
 
 from __future__ import annotations
 

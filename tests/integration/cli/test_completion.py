@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.integration.cli.process import ENVIRONMENT, OMNIGRAPH
+from tests.integration.cli.process import ENVIRONMENT, OMNIGRAPH, omnigraph
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tests.integration.cli.conftest import Call
 
 ASKED = """
-eval "$(omnigraph completion bash)"
+eval "$script"
 COMP_WORDS=(omnigraph comm) COMP_CWORD=1
 _omnigraph_completion omnigraph
 echo "${COMPREPLY[@]}"
@@ -26,11 +26,13 @@ echo "${COMPREPLY[@]}"
 
 
 def test_bash_completes_commands_and_options(tmp_path: Path) -> None:
+    """A shell asks the installed command, which it starts by its name."""
     path = {"PATH": f"{OMNIGRAPH.parent}:/usr/bin:/bin"}
+    script = omnigraph("completion", "bash", folder=tmp_path).stdout
     done = subprocess.run(
         ["bash", "-c", ASKED],
         cwd=tmp_path,
-        env=ENVIRONMENT | path,
+        env=ENVIRONMENT | path | {"script": script},
         capture_output=True,
         text=True,
         check=True,

@@ -194,7 +194,6 @@ def test_a_policy_of_the_configuration_holds_for_local_graphs(project: Path, cal
 
 
 def test_texts_scripts_rely_on(project: Path) -> None:
-    """Through processes of their own, as scripts run them."""
     address = "https://example.org/M8"
     done = omnigraph("read", "--alias", "part", address, "--json", folder=project)
     assert (done.returncode, done.stderr) == (0, "")

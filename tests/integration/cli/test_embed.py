@@ -1,4 +1,4 @@
-"""`omnigraph embed` as a process: vectors of a graph, and of a file without one."""
+"""`omnigraph embed`: vectors of a graph, and of a file without one."""
 
 from __future__ import annotations
 

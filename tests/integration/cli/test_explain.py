@@ -1,4 +1,4 @@
-"""`omnigraph query explain` on a graph, as a process: what is expected, and what a run had."""
+"""`omnigraph query explain` on a graph: what is expected, and what a run had."""
 
 from __future__ import annotations
 

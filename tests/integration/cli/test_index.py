@@ -1,4 +1,4 @@
-"""`omnigraph index …` as a process."""
+"""`omnigraph index …`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`omnigraph ingest` as a process."""
+"""`omnigraph ingest`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`omnigraph init` as a process."""
+"""`omnigraph init`."""
 
 from __future__ import annotations
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pty
-import signal
 import socket
 import subprocess
 import sys
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from tests.integration.cli.process import ENVIRONMENT, OMNIGRAPH
+from tests.integration.cli.process import ENVIRONMENT, Command
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,23 +63,17 @@ def test_while_the_command_is_still_being_read(folder: Path, module: str) -> Non
 def test_while_a_server_does_not_answer(folder: Path, command: tuple[str, ...]) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as silent:
         port = silent.getsockname()[1]
-        process = subprocess.Popen(
-            [OMNIGRAPH, *command, "--uri", f"http://127.0.0.1:{port}"],
-            cwd=folder,
-            env=ENVIRONMENT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        silent.settimeout(120)
-        connection, _ = silent.accept()
-        with closing(connection):
-            connection.recv(1)  # it waits for the answer now
-            process.send_signal(signal.SIGINT)
-            output, errors = process.communicate(timeout=120)
-    assert (process.returncode, output) == (130, "")
-    assert errors.startswith("interrupted")
-    assert errors.count("\n") == 1
+        url = f"http://127.0.0.1:{port}"
+        with Command(*command, "--uri", url, folder=folder) as process:
+            silent.settimeout(120)
+            connection, _ = silent.accept()
+            with closing(connection):
+                connection.recv(1)  # it waits for the answer now
+                process.interrupt()
+                done = process.end(120)
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr.startswith("interrupted")
+    assert done.stderr.count("\n") == 1
 
 
 def test_a_terminal_is_told_what_it_waits_for(folder: Path) -> None:
@@ -89,18 +82,12 @@ def test_a_terminal_is_told_what_it_waits_for(folder: Path) -> None:
     shown = b""
     with closing(socket.create_server(("127.0.0.1", 0))) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        process = subprocess.Popen(
-            [OMNIGRAPH, "branch", "list", url],
-            cwd=folder,
-            env=ENVIRONMENT,
-            stdout=subprocess.DEVNULL,
-            stderr=other_end,
-        )
-        os.close(other_end)
-        while "reading branches … 2 s".encode() not in shown:
-            shown += os.read(terminal, 4096)
-        process.send_signal(signal.SIGINT)
-        assert process.wait(120) == 130
+        with Command("branch", "list", url, folder=folder, errors=other_end) as command:
+            os.close(other_end)
+            while "reading branches … 2 s".encode() not in shown:
+                shown += os.read(terminal, 4096)
+            command.interrupt()
+            assert command.end(120).returncode == 130
     with suppress(OSError):  # how a terminal says that nobody writes to it any more
         while found := os.read(terminal, 4096):
             shown += found
@@ -113,20 +100,15 @@ def test_while_a_file_is_written(folder: Path, full: Omnigraph) -> None:
     fill(full)
     pipe = folder / "pipe"
     os.mkfifo(pipe)
-    process = subprocess.Popen(
-        [OMNIGRAPH, "export", "stock", "--output", pipe],
-        cwd=folder,
-        env=ENVIRONMENT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    with pipe.open("rb") as reader:
+    with (
+        Command("export", "stock", "--output", pipe, folder=folder) as command,
+        pipe.open("rb") as reader,
+    ):
         assert reader.read(1) == b"{"
-        process.send_signal(signal.SIGINT)
-        output, errors = process.communicate(timeout=120)
-    assert (process.returncode, output) == (130, "")
-    assert errors == "interrupted: the export is not complete\n"
+        command.interrupt()
+        done = command.end(120)
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr == "interrupted: the export is not complete\n"
     assert pipe.is_fifo()
 
 
@@ -148,16 +130,13 @@ def test_a_reader_that_has_seen_enough(
 ) -> None:
     graph.tag_create("empty")
     fill(graph)
-    done = subprocess.run(
-        ["bash", "-c", '"$@" | head -1', "bash", OMNIGRAPH, *command],
-        cwd=folder,
-        env=ENVIRONMENT | {"PATH": "/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.count("\n") == 1
+    reader, writer = os.pipe()
+    with Command(*command, folder=folder, output=writer) as process:
+        os.close(writer)
+        with os.fdopen(reader) as output:
+            assert output.readline().endswith("\n")
+        done = process.end()
+    assert done.stderr == ""
 
 
 def fill(graph: Omnigraph) -> None:

@@ -1,4 +1,4 @@
-"""`omnigraph load` as a process: what it prints, what it leaves, how it stops."""
+"""`omnigraph load`: what it prints, what it leaves, how it stops."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ import gzip
 import json
 import os
 import pty
-import signal
-import subprocess
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.integration.cli.conftest import STOCK
-from tests.integration.cli.process import ENVIRONMENT, OMNIGRAPH, omnigraph
+from tests.integration.cli.process import Command, omnigraph
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -264,12 +262,8 @@ class Loading:
 
     def __init__(self, folder: Path, *arguments: str, **environment: str) -> None:
         self._terminal, other_end = pty.openpty()
-        self.process = subprocess.Popen(
-            [OMNIGRAPH, "load", "stock", *arguments],
-            cwd=folder,
-            env=ENVIRONMENT | environment,
-            stdout=subprocess.PIPE,
-            stderr=other_end,
+        self.command = Command(
+            "load", "stock", *arguments, folder=folder, errors=other_end, **environment
         )
         os.close(other_end)
         self.shown = ""
@@ -281,7 +275,7 @@ class Loading:
 
     def interrupt(self) -> int:
         """The exit code."""
-        self.process.send_signal(signal.SIGINT)
+        self.command.interrupt()
         return self.finish()
 
     def finish(self) -> int:
@@ -290,8 +284,10 @@ class Loading:
             while found := os.read(self._terminal, 4096):
                 self.shown += found.decode()
         os.close(self._terminal)
-        self.output = self.process.communicate()[0].decode()
-        return self.process.returncode
+        with self.command:
+            done = self.command.end()
+        self.output = done.stdout
+        return done.returncode
 
 
 def test_an_interrupted_load_leaves_the_graph_as_it_was(folder: Path, full: Omnigraph) -> None:
@@ -325,7 +321,7 @@ def test_an_interrupt_after_the_commit_does_not_claim_otherwise(
     )
 
     def has_landed() -> bool:
-        assert loading.process.poll() is None
+        assert not loading.command.has_ended()
         return graph.head_commit_id_for_branch() != before
 
     wait_until(has_landed, "the commit")

@@ -1,4 +1,4 @@
-"""`omnigraph optimize`, `cleanup` and `verify` as processes."""
+"""`omnigraph optimize`, `cleanup` and `verify`."""
 
 from __future__ import annotations
 

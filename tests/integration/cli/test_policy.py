@@ -1,4 +1,4 @@
-"""`omnigraph policy …` as a process, and a policy on the command line."""
+"""`omnigraph policy …`, and a policy on the command line."""
 
 from __future__ import annotations
 

@@ -1,11 +1,10 @@
-"""`omnigraph read` as a process: which query, which snapshot, which form, and what stops it."""
+"""`omnigraph read`: which query, which snapshot, which form, and what stops it."""
 
 from __future__ import annotations
 
 import json
 import os
 import signal
-import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,7 +14,8 @@ import pytest
 
 from omnigraph_core.cli.main import main
 from omnigraph_core.history.snapshots import ReadTarget
-from tests.integration.cli.process import ENVIRONMENT, OMNIGRAPH, omnigraph
+from tests.integration.cli.outputs import Output, run_with_output
+from tests.integration.cli.process import ENVIRONMENT, Command, omnigraph
 from tests.support.processes import say, spawn
 from tests.support.waiting import wait_until
 
@@ -247,44 +247,38 @@ def cpu_seconds(pid: int) -> float:
 
 def test_ctrl_c_stops_the_output(folder: Path, stock: Omnigraph) -> None:
     fill_bins(stock)
-    process = subprocess.Popen(
-        [OMNIGRAPH, "read", "stock", "-e", BINS, "--format", "csv"],
-        cwd=folder,
-        env=ENVIRONMENT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "b.code\n"
-    process.send_signal(signal.SIGINT)  # it waits: the pipe is full, and nobody reads on
-    _, errors = process.communicate()
-    assert process.returncode == 130
-    assert errors == "interrupted: the output is not complete\n"
+    reader, writer = os.pipe()
+    with (
+        os.fdopen(reader) as output,
+        Command(
+            "read", "stock", "-e", BINS, "--format", "csv", folder=folder, output=writer
+        ) as command,
+    ):
+        os.close(writer)
+        assert output.readline() == "b.code\n"
+        command.interrupt()  # it waits: the pipe is full, and nobody reads on
+        output.read()
+        done = command.end()
+    assert done.returncode == 130
+    assert done.stderr == "interrupted: the output is not complete\n"
 
 
 @pytest.mark.parametrize(
-    ("form", "command", "message"),
+    ("form", "output", "message"),
     [
-        ("table", 'ulimit -f 64; "$@" > full', "error: cannot write the output: File too large\n"),
-        ("jsonl", '"$@" | true', ""),
-        ("json", '"$@" >&-', "error: cannot write the output: it is closed\n"),
+        ("table", Output.FULL, "error: cannot write the output: File too large\n"),
+        ("jsonl", Output.UNREAD, ""),
+        ("json", Output.CLOSED, "error: cannot write the output: it is closed\n"),
     ],
 )
 def test_output_that_cannot_be_written(
-    folder: Path, stock: Omnigraph, form: str, command: str, message: str
+    folder: Path, stock: Omnigraph, form: str, output: Output, message: str
 ) -> None:
     fill_bins(stock)
-    done = subprocess.run(
-        ["bash", "-c", command, "bash", OMNIGRAPH, "read", "stock", "-e", BINS, "--format", form],
-        cwd=folder,
-        env=ENVIRONMENT | {"PATH": "/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-        check=False,
+    done = run_with_output(
+        output, "read", "stock", "-e", BINS, "--format", form, folder=folder, room=64 * 1024
     )
-    assert (done.stdout, done.stderr) == ("", message)
-    assert done.returncode == (1 if message else 0)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", message)
 
 
 def fill_bins(graph: Omnigraph) -> None:

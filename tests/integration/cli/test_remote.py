@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import sys
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from omnigraph_core.cli.main import main
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.settings import EMBEDDINGS_MOCK
 from tests.integration.cli.conftest import SCHEMA, STOCK
+from tests.integration.cli.process import run_here
 from tests.support.server import serving
 
 if TYPE_CHECKING:
@@ -49,13 +49,11 @@ def url(stock: Omnigraph) -> Iterator[str]:
 
 
 @pytest.fixture
-def both(
-    stock: Omnigraph, url: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> Call:
+def both(stock: Omnigraph, url: str) -> Call:
     """Run a command on the graph and on the server; what both say, which must be the same."""
 
     def run(*arguments: object) -> tuple[int, str, str]:
-        said = [once(monkeypatch, capfd, arguments, address) for address in (stock.uri, url)]
+        said = [once(arguments, address) for address in (stock.uri, url)]
         local, remote = said
         assert remote == local
         return local
@@ -63,20 +61,11 @@ def both(
     return run
 
 
-def once(
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-    arguments: tuple[object, ...],
-    address: str,
-) -> tuple[int, str, str]:
+def once(arguments: tuple[object, ...], address: str) -> tuple[int, str, str]:
     """With the address as the graph; in what is said it is called GRAPH."""
-    monkeypatch.setattr(sys, "argv", ["omnigraph", *map(str, arguments), "--uri", address])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    code = ended.value.code
-    assert isinstance(code, int)
-    output, errors = capfd.readouterr()
-    return code, output.replace(address, "GRAPH"), errors.replace(address, "GRAPH")
+    done = run_here(*arguments, "--uri", address, folder=Path.cwd(), environment=dict(os.environ))
+    output, errors = (text.replace(address, "GRAPH") for text in (done.stdout, done.stderr))
+    return done.returncode, output, errors
 
 
 READS = [
@@ -153,12 +142,11 @@ def test_a_repeat_is_told(
     stock: Omnigraph,
     url: str,
     monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(Path(stock.uri).parent)
     Path("bin.jsonl").write_bytes(BIN)
     command = ("load", "--data", "bin.jsonl", "--mode", "merge", "--idempotency-key", "night")
-    assert once(monkeypatch, capfd, command, url)[1].startswith("loaded GRAPH")
+    assert once(command, url)[1].startswith("loaded GRAPH")
     code, output, _ = both(*command)
     assert (code, output.startswith("already loaded GRAPH")) == (0, True)
 
@@ -167,13 +155,11 @@ def test_a_repeat_is_told(
 def test_a_check(
     stock: Omnigraph,
     url: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
     depth: tuple[str, ...],
 ) -> None:
     """A server keeps a record of it as of other long work, so the counts may differ."""
     for address in (stock.uri, url):
-        code, output, errors = once(monkeypatch, capfd, ("verify", *depth, "--json"), address)
+        code, output, errors = once(("verify", *depth, "--json"), address)
         document = json.loads(output)
         assert (code, errors, document["uri"], document["is_sound"]) == (0, "", "GRAPH", True)
         assert (document["is_deep"], document["checked"]["tags"]) == (bool(depth), 1)
@@ -212,11 +198,9 @@ def test_refusals(both: Call, command: str, code: int) -> None:
     assert errors.startswith("error: ")
 
 
-def test_writes_reach_the_graph(
-    stock: Omnigraph, url: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_writes_reach_the_graph(stock: Omnigraph, url: str) -> None:
     def call(text: str) -> str:
-        code, output, errors = once(monkeypatch, capfd, (*text.split(), "--json"), url)
+        code, output, errors = once((*text.split(), "--json"), url)
         assert (code, errors) == (0, ""), errors
         return output
 
@@ -246,10 +230,8 @@ def test_writes_reach_the_graph(
         assert json.loads(call(f"job show {job['job_id']}"))["status"] == "done"
 
 
-def test_who_acts_is_told_by_the_token(
-    stock: Omnigraph, url: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_who_acts_is_told_by_the_token(stock: Omnigraph, url: str) -> None:
     arguments = ("branch", "create", "x", "--as", "ada")
-    code, output, errors = once(monkeypatch, capfd, arguments, url)
+    code, output, errors = once(arguments, url)
     assert (code, output) == (2, "")
     assert "the token says who acts" in errors

@@ -9,7 +9,7 @@ import pytest
 
 from omnigraph_core.engine.omnigraph import Omnigraph
 from tests.integration.cli.conftest import SCHEMA, STOCK
-from tests.integration.cli.process import omnigraph
+from tests.integration.cli.process import omnigraph_process
 from tests.support.ports import dead_port
 from tests.support.server import serving, tokens
 
@@ -163,10 +163,10 @@ def test_where_tokens_come_from(
 
 def test_through_a_process_of_its_own(folder: Path) -> None:
     (folder / ".env").write_text("TEAM_TOKEN=t-ada\n")
-    done = omnigraph("read", *ASK, *TEAM, folder=folder)
+    done = omnigraph_process("read", *ASK, *TEAM, folder=folder)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("p.sku,p.name,p.price\nM10,")
-    done = omnigraph("read", *ASK, *TEAM, "--branch", "none", folder=folder)
+    done = omnigraph_process("read", *ASK, *TEAM, "--branch", "none", folder=folder)
     assert (done.returncode, done.stdout) == (1, "")
     assert "none" in done.stderr
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.integration.cli.process import ENVIRONMENT, OMNIGRAPH
+from tests.integration.cli.process import Command, omnigraph_process
 from tests.support.server import Client
 
 if TYPE_CHECKING:
@@ -21,33 +22,21 @@ if TYPE_CHECKING:
 
 
 def test_the_process_becomes_the_server(folder: Path, full: Omnigraph) -> None:
-    with subprocess.Popen(
-        [OMNIGRAPH, "serve", "stock", "--bind", "127.0.0.1:0"],
-        cwd=folder,
-        env=ENVIRONMENT,
-        stdin=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stderr is not None
-        lines = iter(process.stderr.readline, "")
+    reader, writer = os.pipe()
+    arguments = ("serve", "stock", "--bind", "127.0.0.1:0")
+    with os.fdopen(reader) as log, Command(*arguments, folder=folder, errors=writer) as process:
+        os.close(writer)
+        lines = iter(log.readline, "")
         url = next(found[1] for line in lines if (found := re.search(r"(http://\S+:\d+)", line)))
         with Client(url) as client:
             assert client.get("/branches").json()["branches"] == ["main"]
         process.send_signal(signal.SIGTERM)
-        process.stderr.read()
-        assert process.wait(120) == 0
+        log.read()
+        assert process.end(120).returncode == 0
 
 
 def test_wrong_options_are_told_by_the_server(folder: Path) -> None:
-    done = subprocess.run(
-        [OMNIGRAPH, "serve", "stock", "--nonsense"],
-        cwd=folder,
-        env=ENVIRONMENT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = omnigraph_process("serve", "stock", "--nonsense", folder=folder)
     assert (done.returncode, done.stdout) == (2, "")
     assert "--nonsense" in done.stderr
 

@@ -6,7 +6,13 @@ import json
 import subprocess
 from typing import TYPE_CHECKING
 
-from tests.integration.cli.process import ENVIRONMENT, OMNIGRAPH, installed_omnigraph
+from tests.integration.cli.process import (
+    ENVIRONMENT,
+    OMNIGRAPH,
+    Command,
+    installed_omnigraph,
+    omnigraph,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,16 +21,18 @@ if TYPE_CHECKING:
 
 
 def test_an_output_without_all_characters(folder: Path, full: Omnigraph) -> None:
+    """The installed command shows that Python makes such an output, and what it is like."""
     full.branch_create("螺栓")
+    latin = {"PYTHONIOENCODING": "latin-1", "PYTHONUTF8": "0"}
 
     def said(*arguments: str) -> str:
-        done = installed_omnigraph(
-            *arguments, folder=folder, PYTHONIOENCODING="latin-1", PYTHONUTF8="0"
-        )
+        done = omnigraph(*arguments, folder=folder, **latin)
         assert (done.returncode, done.stderr) == (0, "")
         return done.stdout
 
     assert said("branch", "list", "stock") == "main\n\\u87ba\\u6813\n"
+    done = installed_omnigraph("branch", "list", "stock", folder=folder, **latin)
+    assert (done.returncode, done.stdout, done.stderr) == (0, said("branch", "list", "stock"), "")
     listed = said("branch", "list", "stock", "--json")
     assert listed.isascii()
     assert json.loads(listed)["branches"] == ["main", "螺栓"]
@@ -33,14 +41,20 @@ def test_an_output_without_all_characters(folder: Path, full: Omnigraph) -> None
 
 
 def test_errors_that_nobody_hears(folder: Path, full: Omnigraph) -> None:
-    for command, code in (("branch list stock", 0), ("branch delete main stock", 1), ("read x", 1)):
-        done = subprocess.run(
-            ["bash", "-c", f'"{OMNIGRAPH}" {command} 2>&-'],
-            cwd=folder,
-            env=ENVIRONMENT | {"PATH": "/usr/bin:/bin"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+    """First as a shell closes them; then as Python leaves them to a command."""
+    command = f'"{OMNIGRAPH}" branch delete main stock 2>&-'
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=folder,
+        env=ENVIRONMENT | {"PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
+    for text, code in (("branch list stock", 0), ("branch delete main stock", 1), ("read x", 1)):
+        target = "tests.integration.cli.outputs:with_errors_closed"
+        with Command(*text.split(), folder=folder, target=target) as unheard:
+            done = unheard.end()
         assert (done.returncode, done.stderr) == (code, "")
         assert done.stdout == ("main\n" if code == 0 else "")

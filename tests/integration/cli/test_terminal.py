@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import os
 import pty
-import sys
 import termios
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
 
-from omnigraph_core.cli.main import main
 from omnigraph_core.settings import PUBLISH_LEASE
 from tests.integration.cli.conftest import SCHEMA
+from tests.integration.cli.process import call_main
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from omnigraph_core.engine.omnigraph import Omnigraph
@@ -27,23 +25,22 @@ BIN = b'{"type":"Bin","data":{"code":"B2"}}'
 
 
 @pytest.fixture
-def typed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Typed:
+def typed(folder: Path) -> Typed:
     """Run a command on a terminal where somebody has typed an answer; exit code and screen."""
-    monkeypatch.chdir(folder)
 
     def run(answer: str, *arguments: object) -> tuple[int, str]:
         master, slave = pty.openpty()
         show_no_keys(slave)
         try:
             os.write(master, answer.encode())
-            monkeypatch.setattr(sys, "argv", ["omnigraph", *map(str, arguments)])
-            with terminal(slave, monkeypatch), pytest.raises(SystemExit) as ended:
-                main()
-            screen = everything(master)
+            code = call_main(
+                *arguments, folder=folder, environment=dict(os.environ), streams=(slave,) * 3
+            )
         finally:
+            os.close(slave)
+            screen = everything(master)
             os.close(master)
-        assert isinstance(ended.value.code, int)
-        return ended.value.code, screen.replace("\r\n", "\n")
+        return code, screen.replace("\r\n", "\n")
 
     return run
 
@@ -52,21 +49,6 @@ def show_no_keys(slave: int) -> None:
     modes = termios.tcgetattr(slave)
     modes[3] &= ~termios.ECHO
     termios.tcsetattr(slave, termios.TCSANOW, modes)
-
-
-@contextmanager
-def terminal(slave: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The standard streams are a terminal; it is closed at the end."""
-    with (
-        monkeypatch.context() as patch,
-        os.fdopen(os.dup(slave)) as keys,
-        os.fdopen(os.dup(slave), "w") as screen,
-        os.fdopen(slave, "w") as errors,
-    ):
-        patch.setattr(sys, "stdin", keys)
-        patch.setattr(sys, "stdout", screen)
-        patch.setattr(sys, "stderr", errors)
-        yield
 
 
 def everything(master: int) -> str:

@@ -1,4 +1,4 @@
-"""Texts and exit codes that scripts rely on, as a process of its own gives them."""
+"""Texts and exit codes that scripts rely on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from omnigraph_core import __version__
 from tests.integration.cli.conftest import SCHEMA
-from tests.integration.cli.process import installed_omnigraph
+from tests.integration.cli.process import installed_omnigraph, omnigraph
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,16 +19,26 @@ if TYPE_CHECKING:
 
 def refused(folder: Path, *arguments: str) -> str:
     """What a command that fails says."""
-    done = installed_omnigraph(*arguments, folder=folder)
+    done = omnigraph(*arguments, folder=folder)
     assert (done.returncode, done.stdout) == (1, "")
     return done.stderr
 
 
 def said(folder: Path, *arguments: str) -> list[str]:
     """The lines of a command that succeeds."""
-    done = installed_omnigraph(*arguments, folder=folder)
+    done = omnigraph(*arguments, folder=folder)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.splitlines()
+
+
+def test_the_installed_command_says_the_same(folder: Path, full: Omnigraph) -> None:
+    """As in this process, where the others run it: once it is loaded it does not differ."""
+    for code, arguments in enumerate((["commit", "list"], ["branch", "delete", "main"])):
+        installed = installed_omnigraph(*arguments, "--uri", "stock", folder=folder)
+        here = omnigraph(*arguments, "--uri", "stock", folder=folder)
+        assert (installed.returncode, here.returncode) == (code, code)
+        assert (installed.stdout, installed.stderr) == (here.stdout, here.stderr)
+        assert installed.stdout if code == 0 else installed.stderr
 
 
 def test_branches(folder: Path, full: Omnigraph) -> None:
@@ -164,7 +174,7 @@ def test_usage_loads_aliases_and_previews(folder: Path, full: Omnigraph) -> None
         (("read", "-e", query), "URI must be provided"),
         (("read", "stock", "--bogus"), "--bogus"),
     ):
-        done = installed_omnigraph(*arguments, folder=folder)
+        done = omnigraph(*arguments, folder=folder)
         assert (done.returncode, done.stdout) == (2, "")
         assert text in done.stderr
     (folder / "omnigraph.yaml").write_text(
@@ -175,6 +185,6 @@ def test_usage_loads_aliases_and_previews(folder: Path, full: Omnigraph) -> None
     assert said(folder, "load", "--data", "stock.jsonl", "--quiet")[0].endswith(
         " branch main with overwrite: 3 nodes across 2 node types, 1 edges across 1 edge types"
     )
-    preview = installed_omnigraph("cleanup", "--keep", "1", folder=folder)
+    preview = omnigraph("cleanup", "--keep", "1", folder=folder)
     assert preview.returncode == 0
     assert "nothing was removed: repeat with --confirm" in preview.stderr
