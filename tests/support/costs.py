@@ -1,7 +1,7 @@
 """What the tests of a run cost: tables of folders and tiers at its end.
 
 CPU-seconds are those of the process that runs a test and of the processes it started and waited
-for. Services that tests share end with the run: only the total of the run has their seconds.
+for. Services that the tests of a worker share end after its last test and have a line of their own.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
 
 _CPU: Final = "cpu_seconds"
+_SERVICES: Final = "services"
 _TIER: Final = "tier"
 _LINE: Final = "{:<28} {:>7} {:>9} {:>9}"
 
@@ -49,16 +50,27 @@ class CostReport:
         self._costs: dict[str, Cost] = {}
         self._started = time.monotonic()
         self._cpu_before = 0.0
+        self._cpu_before_services: float | None = None
+        self._services = 0.0
 
     def pytest_runtest_logstart(self) -> None:
         self._cpu_before = _cpu_seconds()
+        self._cpu_before_services = None
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_teardown(self, nextitem: pytest.Item | None) -> None:
+        if nextitem is None:
+            self._cpu_before_services = _cpu_seconds()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         if call.when == "teardown":
-            item.user_properties.append((_CPU, _cpu_seconds() - self._cpu_before))
+            now = _cpu_seconds()
+            ended = now if self._cpu_before_services is None else self._cpu_before_services
+            item.user_properties.append((_CPU, ended - self._cpu_before))
+            item.user_properties.append((_SERVICES, now - ended))
             item.user_properties.append((_TIER, tier_of(item)))
         return (yield)
 
@@ -68,6 +80,7 @@ class CostReport:
         if report.when == "teardown":
             found = dict(report.user_properties)
             cost.cpu, cost.tier = float(str(found[_CPU])), str(found[_TIER])
+            self._services += float(str(found[_SERVICES]))
 
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
@@ -79,6 +92,7 @@ class CostReport:
             write(_LINE.format(title, "tests", "CPU s", "wall s"))
             for name, costs in sorted(_grouped(self._costs.values(), key).items()):
                 write(_line(name, costs))
+        write(_LINE.format(_SERVICES, "", f"{self._services:.0f}", ""))
         wall = time.monotonic() - self._started
         write(_LINE.format("whole run", len(self._costs), f"{_cpu_seconds():.0f}", f"{wall:.0f}"))
 
