@@ -28,8 +28,7 @@ rules:
 @pytest.mark.parametrize(
     "command",
     ["--help", "branch list stock", "branch delete main stock", "read", "read stock --bogus",
-     "load stock --data - --dry-run", "export stock", "branch list --as ada", "branch list",
-     "branch list http://127.0.0.1:1"],
+     "load stock --data - --dry-run", "export stock", "branch list --as ada", "branch list"],
 )  # fmt: skip
 def test_both_say_the_same(folder: Path, full: Omnigraph, command: str) -> None:
     """Also what is logged, here of a policy with a key that nobody knows."""
