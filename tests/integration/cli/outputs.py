@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from omnigraph_core.cli.main import main
-from tests.integration.cli.process import MAIN, Command
+from tests.integration.cli.process import ENVIRONMENT, MAIN, Command
 
 if TYPE_CHECKING:
     from subprocess import CompletedProcess
@@ -41,7 +41,7 @@ def run_with_output(
     complaints, errors = os.pipe()  # a file would be full as well
     with Command(
         *arguments, folder=folder, output=descriptor, errors=errors,
-        target=targets.get(output, MAIN), **{_ROOM: str(room)},
+        target=targets.get(output, MAIN), environment=ENVIRONMENT | {_ROOM: str(room)},
     ) as command:  # fmt: skip
         os.close(descriptor)
         os.close(errors)
@@ -73,14 +73,14 @@ def with_little_room() -> None:
 def unheard() -> None:
     """The command, as the interpreter starts it after `>&-`."""
     os.close(1)
-    sys.stdout = None  # type: ignore[assignment]
+    sys.stdout = None
     main()
 
 
 def with_errors_closed() -> None:
     """The same after `2>&-`."""
     os.close(2)
-    sys.stderr = None  # type: ignore[assignment]
+    sys.stderr = None
     main()
 
 

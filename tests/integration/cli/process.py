@@ -23,6 +23,7 @@ import pytest
 import typer
 
 from omnigraph_core.cli.main import main
+from omnigraph_core.settings import configure_lance
 from tests.support import warm
 
 if TYPE_CHECKING:
@@ -50,7 +51,8 @@ def omnigraph_process(
     *arguments: object, folder: Path, stdin: bytes = b"", **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Run it in a process of its own, which has loaded it before."""
-    with Command(*arguments, folder=folder, stdin=stdin, **environment) as command:
+    variables = ENVIRONMENT | environment
+    with Command(*arguments, folder=folder, stdin=stdin, environment=variables) as command:
         return command.end()
 
 
@@ -88,6 +90,7 @@ def call_main(
     no other test, and what it adopts from a file of variables goes with it.
     """
     with pytest.MonkeyPatch.context() as patch, chdir(folder), _environment(environment):
+        configure_lance()  # what a process does while it loads
         for name in ("hide_pandas", "make_interrupts_certain"):
             patch.setattr(f"omnigraph_core.cli.main.{name}", lambda: None)
         patch.setattr("typer.main.get_command", _get_command)
@@ -161,6 +164,9 @@ class Command:
 
     Its streams are the descriptors given, and files that `end` reads. A context manager: it ends
     with the block.
+
+    Args:
+        target: what it runs; all but the usual one call it after they have made it a place.
     """
 
     def __init__(
@@ -171,7 +177,7 @@ class Command:
         output: int | None = None,
         errors: int | None = None,
         target: str = MAIN,
-        **environment: str,
+        environment: Mapping[str, str] = ENVIRONMENT,
     ) -> None:
         self._arguments = arguments
         self._stack = ExitStack()
@@ -186,7 +192,7 @@ class Command:
             target,
             [str(OMNIGRAPH), *map(str, arguments)],
             folder=folder,
-            environment=ENVIRONMENT | environment,
+            environment=environment,
             streams=streams,
         )
         self._stack.callback(self._process.kill)
@@ -238,4 +244,4 @@ def _result(
 ) -> subprocess.CompletedProcess[str]:
     complained = errors.decode()
     assert "Traceback" not in complained, complained
-    return subprocess.CompletedProcess(arguments, code, output.decode(), complained)
+    return subprocess.CompletedProcess([*map(str, arguments)], code, output.decode(), complained)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.integration.cli.conftest import STOCK
-from tests.integration.cli.process import Command, omnigraph
+from tests.integration.cli.process import ENVIRONMENT, Command, omnigraph
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -263,8 +263,9 @@ class Loading:
     def __init__(self, folder: Path, *arguments: str, **environment: str) -> None:
         self._terminal, other_end = pty.openpty()
         self.command = Command(
-            "load", "stock", *arguments, folder=folder, errors=other_end, **environment
-        )
+            "load", "stock", *arguments,
+            folder=folder, errors=other_end, environment=ENVIRONMENT | environment,
+        )  # fmt: skip
         os.close(other_end)
         self.shown = ""
         self.output = ""

@@ -64,7 +64,7 @@ def both(stock: Omnigraph, url: str) -> Call:
 def once(arguments: tuple[object, ...], address: str) -> tuple[int, str, str]:
     """With the address as the graph; in what is said it is called GRAPH."""
     done = run_here(*arguments, "--uri", address, folder=Path.cwd(), environment=dict(os.environ))
-    output, errors = (text.replace(address, "GRAPH") for text in (done.stdout, done.stderr))
+    output, errors = done.stdout.replace(address, "GRAPH"), done.stderr.replace(address, "GRAPH")
     return done.returncode, output, errors
 
 
