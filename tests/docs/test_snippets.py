@@ -23,6 +23,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,9 +33,9 @@ from omnigraph_core.errors import CompileError
 from omnigraph_core.ir.compile import compile_file
 from omnigraph_core.schema.build import compile_schema
 from tests.docs.snippets import ROOT, Snippet, all_snippets, pages, snippets
+from tests.integration.cli.process import call_main
 from tests.support import warm
 from tests.support.cases import each
-from tests.support.commands import run_here
 from tests.support.server import restore_environment
 
 if TYPE_CHECKING:
@@ -219,7 +220,12 @@ def needs_no_shell(command: str) -> bool:
 def run(command: str, folder: Path, shell_environment: dict[str, str]) -> str:
     """Output of a shell command, both streams as a terminal shows them."""
     if needs_no_shell(command):
-        return run_here(shlex.split(command), folder, ENVIRONMENT)
+        with tempfile.TemporaryFile() as screen, Path(os.devnull).open() as nothing:
+            streams = (nothing.fileno(), screen.fileno(), screen.fileno())
+            arguments = shlex.split(command)[1:]
+            call_main(*arguments, folder=folder, environment=ENVIRONMENT, streams=streams)
+            screen.seek(0)
+            return screen.read().decode()
     done = subprocess.run(
         ["bash", "-c", command],
         cwd=folder,

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from omnigraph_core import failpoints
-from omnigraph_core.settings import FAILPOINTS
+from omnigraph_core.settings import FAILPOINTS, configure_lance
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -251,6 +251,7 @@ def _become(request: int, streams: list[int]) -> dict[str, Any]:
     os.environ.update(
         (name, str(end)) for name, end in zip(asked["kept"], streams[3:], strict=True)
     )
+    configure_lance()  # as a process does while it loads
     _arm_failpoints()
     os.chdir(asked["folder"])
     sys.stdin = _stream(0, "<stdin>", "surrogateescape")
