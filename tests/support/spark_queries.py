@@ -80,7 +80,12 @@ def make_graph(address: str, count: int = 12) -> Omnigraph:
 
 def _part(number: int) -> dict[str, Any]:
     text = " ".join(WORDS[(number + step) % 5] for step in range(1, number % 4 + 1))
-    data: dict[str, Any] = {"sku": f"p{number}", "size": number % 7, "big": number, "mass": number / 4}
+    data: dict[str, Any] = {
+        "sku": f"p{number}",
+        "size": number % 7,
+        "big": number,
+        "mass": number / 4,
+    }
     if number % 5:
         data |= {"text": text, "spot": [number % 3, 1.5 - number % 4]}
     return {"type": "Part", "data": data}
