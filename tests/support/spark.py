@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from omnigraph_core.spark.runner import InProcessRunner, SparkRunner
 from omnigraph_core.spark.session import open_session
+from tests.support.examples import LONG
 from tests.support.processes import hear, say, spawn
+from tests.support.spark_cluster import QUICK_TO_ACT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,6 +34,17 @@ LOCAL: Final = "local[2,3]"
 SECONDS: Final = 600
 """Busy machines start Spark slowly; what hangs is ended all the same."""
 
+_SETTINGS: Final = QUICK_TO_ACT | (
+    {}
+    if LONG
+    else {
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.shuffle.partitions": "2",
+    }
+)
+"""To compile a query takes longer than to run it over the few rows of a test. Other places, and
+all of them in the long run, compile as they do at work."""
+
 _MARK: Final = "\x1eanswer "
 """Before lines of ours: Spark's process writes to the same output."""
 
@@ -42,7 +55,7 @@ def local_session() -> Iterator[SparkSession]:
     before = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = str(ROOT)  # tasks of tests are found by name
     try:
-        session = open_session(master=LOCAL)
+        session = open_session(master=LOCAL, conf=_SETTINGS)
     finally:
         if before is None:
             del os.environ["PYTHONPATH"]

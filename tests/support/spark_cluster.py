@@ -33,7 +33,16 @@ ROOT: Final = Path(__file__).parent.parent.parent
 SPARK: Final = Path(pyspark.__file__).parent
 WORKERS: Final = 2
 START_SECONDS: Final = 300
-_LIGHT_JAVA: Final = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+LIGHT_JAVA: Final = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+QUICK_TO_ACT: Final = {
+    # Each is a while that Spark waits for something to change by itself, and nothing does.
+    "spark.locality.wait": "0s",
+    "spark.python.task.killTimeout": "100ms",
+    "spark.shuffle.io.retryWait": "100ms",
+    "spark.standalone.executorRemoveDelayOnDisconnection": "0s",
+    "spark.task.maxFailures": "3",
+}
+"""Settings for sessions of tests: they kill what was cancelled, and give up what was lost, soon."""
 _PR_SET_PDEATHSIG: Final = 1
 
 
@@ -206,7 +215,7 @@ def _running(
                 "JAVA_HOME": str(home),
                 "SPARK_HOME": str(SPARK),
                 "SPARK_LOCAL_IP": "127.0.0.1",
-                "SPARK_DAEMON_JAVA_OPTS": _LIGHT_JAVA,
+                "SPARK_DAEMON_JAVA_OPTS": LIGHT_JAVA,
                 "SPARK_DAEMON_MEMORY": "1g",
                 "PYSPARK_PYTHON": sys.executable,
                 "PYTHONPATH": str(ROOT),  # tasks of tests are found by name
@@ -264,10 +273,11 @@ def _start_connect(parts: _Parts) -> str:
         "spark.connect.progress.reportInterval": "200ms",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.extraJavaOptions": _LIGHT_JAVA,
+        "spark.driver.extraJavaOptions": LIGHT_JAVA,
         "spark.python.daemon.module": "omnigraph_core.spark.daemon",
-        "spark.sql.shuffle.partitions": "4",
+        "spark.sql.shuffle.partitions": "2",
         "spark.ui.enabled": "false",
+        **QUICK_TO_ACT,
     }
     parts.start(
         "connect",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from tests.support.spark import DriverHere, driver_there
+from tests.support.spark_cluster import LIGHT_JAVA, QUICK_TO_ACT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,15 +16,17 @@ if TYPE_CHECKING:
     from tests.support.spark import Driver, DriverThere
     from tests.support.spark_cluster import ConnectServer, StandaloneCluster
 
-_LIGHT_JAVA: Final = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 CLUSTER_SETTINGS: Final = {
+    **QUICK_TO_ACT,
     "spark.cores.max": "2",
     "spark.executor.cores": "1",
     "spark.executor.memory": "512m",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.python.daemon.module": "omnigraph_core.spark.daemon",
     "spark.driver.host": "127.0.0.1",
     "spark.pyspark.python": sys.executable,
-    "spark.executor.extraJavaOptions": _LIGHT_JAVA,
-    "spark.driver.extraJavaOptions": _LIGHT_JAVA,
+    "spark.executor.extraJavaOptions": LIGHT_JAVA,
+    "spark.driver.extraJavaOptions": LIGHT_JAVA,
 }
 """Two executors of one core each: small enough for two applications side by side."""
 

@@ -19,6 +19,7 @@ from tests.support.spark_cluster import LonelyMaster
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
+    from omnigraph_core.spark.runner import SparkRunner
     from tests.support.spark import DriverThere
     from tests.support.spark_cluster import StandaloneCluster
 
@@ -31,13 +32,26 @@ def test_a_lost_executor_is_replaced(cluster_driver: DriverThere, tmp_path: Path
 def test_executors_are_sent_the_package_they_lack(
     cluster: StandaloneCluster, tmp_path: Path
 ) -> None:
-    conf = CLUSTER_SETTINGS | {"spark.pyspark.python": str(_python_without_us(tmp_path))}
+    conf = CLUSTER_SETTINGS | {
+        "spark.pyspark.python": str(_python_without_us(tmp_path)),
+        "spark.python.daemon.module": "pyspark.daemon",  # ours is in the package
+        "spark.task.maxFailures": "1",
+    }
     with driver_there("bare", master=cluster.url, conf=conf) as driver:
         found = driver.call(jobs.bare_executors)
+        java = driver.call(java_of_the_driver)
+        assert Path(f"/proc/{java}").exists()
+        driver.worker.kill()
+        driver.worker.wait()
+        wait_until(lambda: not Path(f"/proc/{java}").exists(), "the end of Java with its driver")
     assert "No module named 'omnigraph_core'" in found["before"]
     assert "hint: the executors have no `omnigraph_core`" in found["before"]
     assert found["is_sent"] == [True, False]
     assert all("omnigraph_core.zip" in path for path in found["found"])
+
+
+def java_of_the_driver(runner: SparkRunner) -> int:
+    return int(runner.session.sparkContext._gateway.proc.pid)  # type: ignore[union-attr]
 
 
 def _python_without_us(directory: Path) -> Path:

@@ -17,23 +17,32 @@ from pyarrow import parquet
 
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.errors import OmnigraphError
+from omnigraph_core.settings import FAILPOINTS
 from omnigraph_core.spark.runner import SparkRunner
+from omnigraph_core.spark.settings import REMOTE
 from tests.integration.cli.process import ENVIRONMENT, OMNIGRAPH
 from tests.integration.spark.conftest import ON_THIS_MACHINE
 from tests.support import spark_loads
 from tests.support.ageing import clean_up
+from tests.support.embedding_server import EmbeddingServer, Reply
 from tests.support.load_worlds import SCHEMA, content, outcome
 from tests.support.spark import ROOT, SECONDS, DoingTwice
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import SparkSession
 
     from tests.support.spark import Driver
+    from tests.support.spark_cluster import ConnectServer
 
-ROWS: Final = 60_000
+MANY: Final = 60_000
+FEW: Final = 2_000
 TEXT: Final = "a wide row " * 180
-HEAP: Final = json.dumps({"spark.driver.memory": "512m"})
+HEAP: Final = {"OMNIGRAPH_SPARK_CONF": json.dumps({"spark.driver.memory": "512m"})}
+WITH_VECTORS: Final = SCHEMA + 'node Page { text: String  topic: Vector(4)? @embed("text") }'
+INTERRUPTED: Final = "\ninterrupted: nothing was loaded\n"
 
 
 def part(number: int, name: str = "") -> str:
@@ -41,19 +50,15 @@ def part(number: int, name: str = "") -> str:
 
 
 class Command:
-    """`omnigraph load --engine spark` at a terminal, in a session of its own, with a small heap."""
+    """`omnigraph load --engine spark` at a terminal, in a session of its own."""
 
-    def __init__(self, graph: Path, data: Path) -> None:
+    def __init__(self, graph: Path, *data: Path, env: Mapping[str, str]) -> None:
         self._terminal, other_end = pty.openpty()
         self.screen = b""
+        given = [argument for path in data for argument in ("--data", path)]
         self.process = subprocess.Popen(
-            [OMNIGRAPH, "load", graph, "--data", data, "--engine", "spark", "--mode", "append"],
-            env={
-                **ENVIRONMENT,
-                "PATH": os.environ["PATH"],
-                "PYTHONPATH": str(ROOT),
-                "OMNIGRAPH_SPARK_CONF": HEAP,
-            },
+            [OMNIGRAPH, "load", graph, *given, "--engine", "spark", "--mode", "append"],
+            env={**ENVIRONMENT, "PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **env},
             stdout=other_end,
             stderr=other_end,
             start_new_session=True,
@@ -101,45 +106,101 @@ def files_below(graph: Path) -> list[str]:
     return sorted(str(path.relative_to(graph)) for path in found if path.is_file())
 
 
-def test_a_load_that_is_ended_in_the_midst_has_not_been(tmp_path: Path) -> None:
-    """Interrupted, then killed, then left alone: more rows than its heap could hold land once."""
-    data, graph = tmp_path / "parts.jsonl", tmp_path / "graph"
-    data.write_text("\n".join(part(number, TEXT) for number in range(ROWS)))
-    assert data.stat().st_size > 100 << 20
-    og = Omnigraph.init(str(graph), SCHEMA)
-    head = og.head_commit_id_for_branch()
-
-    interrupted = Command(graph, data)
-    interrupted.follow(until=" rows read")
-    os.killpg(interrupted.process.pid, signal.SIGINT)  # as a terminal does
-    screen = interrupted.follow()
-    assert interrupted.process.wait(SECONDS) == 130
+def interrupt(command: Command) -> str:
+    """Press Ctrl-C in the midst of a load; it says so and ends, and so does all it has started."""
+    command.follow(until=" rows read")
+    os.killpg(command.process.pid, signal.SIGINT)  # as a terminal does
+    screen = command.follow()
+    assert command.process.wait(SECONDS) == 130
     assert "loading on Spark … " in screen
-    assert screen.endswith("\ninterrupted: nothing was loaded\n"), screen
+    assert screen.endswith(INTERRUPTED), screen
     assert "WARNING" not in screen
     assert "Traceback" not in screen
-    interrupted.wait_for_the_last()
-    assert og.head_commit_id_for_branch() == head
+    command.wait_for_the_last()
+    return screen
 
-    killed = Command(graph, data)
-    killed.follow(until=" rows read")
-    killed.process.kill()
-    assert killed.process.wait(SECONDS) == -signal.SIGKILL
-    killed.wait_for_the_last()
+
+def let_land(command: Command, og: Omnigraph, rows: int) -> None:
+    screen = command.follow()
+    assert command.process.wait(SECONDS) == 0, screen
+    assert f"{rows:,} rows read, {rows:,} validated, {rows:,} staged" in screen
+    assert f"with append: {rows} nodes across 1 node types" in screen
+    assert og.snapshot().table("node:Part").row_count == rows
+    assert len(og.list_commits()) == 2
+    assert og.verify(is_deep=True).is_sound
+
+
+def require_nothing(og: Omnigraph, graph: Path, head: str | None) -> None:
+    """A killed load has left files, and nothing else; cleanup takes them away."""
     assert og.head_commit_id_for_branch() == head
     assert og.snapshot().table("node:Part").row_count == 0
     assert files_below(graph) != []
     clean_up(og, keep=1)
     assert files_below(graph) == []
 
-    landed = Command(graph, data)
-    screen = landed.follow()
-    assert landed.process.wait(SECONDS) == 0, screen
-    assert f"{ROWS:,} rows read, {ROWS:,} validated, {ROWS:,} staged" in screen
-    assert f"with append: {ROWS} nodes across 1 node types" in screen
-    assert og.snapshot().table("node:Part").row_count == ROWS
-    assert len(og.list_commits()) == 2
-    assert og.verify(is_deep=True).is_sound
+
+def test_an_interrupted_load_has_not_been(tmp_path: Path) -> None:
+    """Its second task waits for a vector that never comes, so that it is always in the midst."""
+    parts, pages, graph = tmp_path / "1.jsonl", tmp_path / "2.jsonl", tmp_path / "graph"
+    parts.write_text("\n".join(part(number) for number in range(FEW)))
+    pages.write_text(json.dumps({"type": "Page", "data": {"text": "a page"}}))
+    og = Omnigraph.init(str(graph), WITH_VECTORS)
+    head = og.head_commit_id_for_branch()
+    with EmbeddingServer() as server:
+        server.queue(*[Reply(is_withheld=True)] * 100)
+        provider = {
+            "OMNIGRAPH_EMBEDDINGS_MOCK": "",
+            "OMNIGRAPH_EMBED_CACHE": "off",
+            "OMNIGRAPH_EMBED_PROVIDER": "openai",
+            "OMNIGRAPH_EMBED_BASE_URL": server.url,
+            "OPENAI_API_KEY": "sk-secret",
+            "NO_PROXY": "127.0.0.1",
+        }
+        command = Command(graph, parts, pages, env=provider)
+        command.follow(until=" rows read")
+        wait_until(lambda: server.texts == ["a page"], "the other task", seconds=SECONDS)
+        screen = interrupt(command)
+    assert f"{FEW:,} rows read" in screen
+    assert og.head_commit_id_for_branch() == head
+
+
+def test_a_killed_load_has_not_been(connect_server: ConnectServer, tmp_path: Path) -> None:
+    """All is read, and the command is killed; left alone, it loads the rows once."""
+    data, graph = tmp_path / "parts.jsonl", tmp_path / "graph"
+    data.write_text("\n".join(part(number) for number in range(FEW)))
+    og = Omnigraph.init(str(graph), SCHEMA)
+    head = og.head_commit_id_for_branch()
+    there = {REMOTE.name: connect_server.url}
+
+    killed = Command(graph, data, env=there | {FAILPOINTS.name: "stage.before_files=crash"})
+    assert f"{FEW:,} rows read" in killed.follow()
+    assert killed.process.wait(SECONDS) == -signal.SIGKILL
+    killed.wait_for_the_last()
+    require_nothing(og, graph, head)
+
+    let_land(Command(graph, data, env=there), og, FEW)
+
+
+@pytest.mark.long("the tests above, with few rows; test_cluster shows that Java ends with a driver")
+def test_a_large_load_that_is_ended_in_the_midst_has_not_been(tmp_path: Path) -> None:
+    """Interrupted, then killed, then left alone: more rows than its heap could hold land once."""
+    data, graph = tmp_path / "parts.jsonl", tmp_path / "graph"
+    data.write_text("\n".join(part(number, TEXT) for number in range(MANY)))
+    assert data.stat().st_size > 100 << 20
+    og = Omnigraph.init(str(graph), SCHEMA)
+    head = og.head_commit_id_for_branch()
+
+    interrupt(Command(graph, data, env=HEAP))
+    assert og.head_commit_id_for_branch() == head
+
+    killed = Command(graph, data, env=HEAP)
+    killed.follow(until=" rows read")
+    killed.process.kill()
+    assert killed.process.wait(SECONDS) == -signal.SIGKILL
+    killed.wait_for_the_last()
+    require_nothing(og, graph, head)
+
+    let_land(Command(graph, data, env=HEAP), og, MANY)
 
 
 def test_tasks_may_be_done_twice(tmp_path: Path) -> None:

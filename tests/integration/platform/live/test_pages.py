@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from playwright import sync_api
     from playwright.sync_api import Locator, Page
 
+    from tests.integration.platform.live.conftest import Evening
     from tests.support.live_platform import LivePlatform
 else:
     sync_api = Later("playwright.sync_api")
@@ -53,7 +54,8 @@ _RUNS: Final = """{ runsOrError(limit: 100) {
 
 
 @pytest.fixture(scope="module")
-def page(live_platform: LivePlatform) -> Iterator[Page]:
+def page(live_platform: LivePlatform, evening: Evening) -> Iterator[Page]:
+    """A browser; a file is on its way while pages are looked at."""
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=_ALONE)
         page = browser.new_page(
@@ -115,7 +117,10 @@ def test_the_sensor_of_drops(page: Page) -> None:
     keep_picture(page, "drops-sensor")
 
 
-def test_a_failed_run_shows_what_was_wrong(page: Page, live_platform: LivePlatform) -> None:
+def test_a_failed_run_shows_what_was_wrong(
+    page: Page, live_platform: LivePlatform, evening: Evening
+) -> None:
+    evening.wait_until_put_away()  # files that wait together are loaded together
     before = failed_loads(live_platform)
     live_platform.drop("wrong.jsonl", _WRONG)
     until(lambda: failed_loads(live_platform) > before, "the load to be refused")
@@ -134,7 +139,10 @@ def test_a_failed_run_shows_what_was_wrong(page: Page, live_platform: LivePlatfo
     assert (live_platform.directory / "drops/_quarantine/main/wrong.jsonl").exists()
 
 
-def test_launching_a_materialisation(page: Page, live_platform: LivePlatform) -> None:
+def test_launching_a_materialisation(
+    page: Page, live_platform: LivePlatform, evening: Evening
+) -> None:
+    evening.wait_until_enriched()  # which makes the topology as well
     before = live_platform.materialised("river/topology")["river/topology"]
     page.goto("/assets/river/topology")
     page.get_by_role("button", name="Materialize").first.click()

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import re
-import socket
-import subprocess
-import sys
 import urllib.request
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.docs.snippets import ROOT, snippets
-from tests.support.live_platform import LivePlatform, environment_of, free_ports, run_local, until
+from tests.support.live_platform import run_local, until
+
+if TYPE_CHECKING:
+    from tests.integration.platform.live.conftest import Evening
+    from tests.support.live_platform import LivePlatform
 
 LOCATION = {"repositoryLocationName": "omnigraph", "repositoryName": "__repository__"}
 VECTOR = """query vector($number: String) {
@@ -73,22 +71,14 @@ def test_what_was_published_just_now_is_fresh(live_platform: LivePlatform) -> No
     until(lambda: told()["freshnessStatusInfo"]["freshnessStatus"] == "HEALTHY", "its status")
 
 
-def test_a_file_dropped_by_hand_is_published_and_enriched(live_platform: LivePlatform) -> None:
-    """As the README does it."""
-    derived = ("river/embeddings/Note.embedding", "river/indexes/Note.text", "river/topology")
-    before = live_platform.materialised(*derived)
-    assert all(before.values())
-    drop, (ask, *answer) = (block.splitlines() for block in flow(live_platform))
-    assert run(ask) == answer[:1], "only the names of the columns"
-
-    assert run("\n".join(drop)) == []
-    until(
-        lambda: all(now > before[key] for key, now in live_platform.materialised(*derived).items()),
-        "the note to be enriched",
-    )
-    assert run(ask) == answer
+def test_a_file_dropped_by_hand_is_published_and_enriched(
+    live_platform: LivePlatform, evening: Evening
+) -> None:
+    """As the README does it; it was dropped when the first test of a page began."""
+    evening.wait_until_enriched()
+    assert evening.ask() == evening.answer
     assert live_platform.query(VECTOR, params={"number": "AL-N900"}) == [{"number": "AL-N900"}]
-    until((live_platform.directory / "drops/_loaded/main/evening.jsonl").exists, "the file to go")
+    evening.wait_until_put_away()
 
 
 def test_a_refresh_has_the_definitions_loaded_anew(live_platform: LivePlatform) -> None:
@@ -119,25 +109,6 @@ def loaded_at(platform: LivePlatform) -> float:
     return float(entry["updatedTimestamp"])
 
 
-def flow(platform: LivePlatform) -> list[str]:
-    """What the README shows under `make up`, for the platform of the tests."""
-    return [
-        snippet.text.replace("build/platform", str(platform.directory))
-        .replace("http://127.0.0.1:8080", platform.server_url)
-        .replace(".venv/bin/omnigraph", str(Path(sys.executable).parent / "omnigraph"))
-        for snippet in snippets(ROOT / "README.md")
-        if snippet.language == "text"
-    ]
-
-
-def run(script: str) -> list[str]:
-    done = subprocess.run(
-        ["bash", "-ec", script], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
-
-
 @pytest.mark.parametrize("action", ["up", "reset"])
 def test_it_is_not_started_twice_nor_deleted_while_it_runs(
     live_platform: LivePlatform, action: str
@@ -145,30 +116,3 @@ def test_it_is_not_started_twice_nor_deleted_while_it_runs(
     done = run_local(action, live_platform.environment)
     assert done.returncode == 1
     assert done.stderr == f"error: {live_platform.directory} is in use: `make down` stops it\n"
-
-
-def test_taken_ports_are_told_before_anything_starts(tmp_path: Path) -> None:
-    ports = free_ports()
-    with (
-        socket.create_server(("127.0.0.1", 0)) as one,
-        socket.create_server(("127.0.0.1", 0)) as two,
-    ):
-        ports |= {"DAGSTER_PORT": one.getsockname()[1], "SERVER_PORT": two.getsockname()[1]}
-        done = run_local("up", environment_of(tmp_path, ports))
-    assert done.returncode == 1
-    assert f"error: port {ports['DAGSTER_PORT']} is taken\n" in done.stderr
-    assert f"port {ports['SERVER_PORT']} is taken\n" in done.stderr
-    assert str(ports["CODE_PORT"]) not in done.stderr
-    assert "make up DAGSTER_PORT=" in done.stderr
-    assert not (tmp_path / "graph").exists()
-
-
-def test_a_part_that_dies_is_told_with_its_log(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(os.environ, "OMNIGRAPH_LOG", "shout")  # the server refuses it
-    done = run_local("up", environment_of(tmp_path, free_ports()))
-    assert done.returncode == 1
-    assert "error: server ended with" in done.stderr
-    assert "OMNIGRAPH_LOG" in done.stderr
-    assert "stopped; the data stays" in done.stdout
