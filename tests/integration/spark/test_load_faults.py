@@ -165,15 +165,18 @@ def test_an_interrupted_load_has_not_been(tmp_path: Path) -> None:
 
 
 def test_a_killed_load_has_not_been(connect_server: ConnectServer, tmp_path: Path) -> None:
-    """All is read, and the command is killed; left alone, it loads the rows once."""
+    """It stays where all is read, and is killed there; left alone, it loads the rows once."""
     data, graph = tmp_path / "parts.jsonl", tmp_path / "graph"
     data.write_text("\n".join(part(number) for number in range(FEW)))
     og = Omnigraph.init(str(graph), SCHEMA)
     head = og.head_commit_id_for_branch()
     there = {REMOTE.name: connect_server.url}
 
-    killed = Command(graph, data, env=there | {FAILPOINTS.name: "stage.before_files=crash"})
-    assert f"{FEW:,} rows read" in killed.follow()
+    staying = {FAILPOINTS.name: f"stage.before_files=sleep({SECONDS}000)"}
+    killed = Command(graph, data, env=there | staying)
+    killed.follow(until=f"{FEW:,} rows read")
+    killed.process.kill()
+    killed.follow()
     assert killed.process.wait(SECONDS) == -signal.SIGKILL
     killed.wait_for_the_last()
     require_nothing(og, graph, head)
