@@ -2,6 +2,7 @@
 
 CPU-seconds are those of the process that runs a test and of the processes it started and waited
 for. Services that the tests of a worker share end after its last test and have a line of their own.
+Only the total of the run has the seconds of collection and of processes that are forked for tests.
 """
 
 from __future__ import annotations

@@ -53,8 +53,8 @@ def main() -> int:
             seen.update(outcomes.keys())
             failures = sorted(test for test, is_good in outcomes.items() if not is_good)
             failed.update(failures)
-            told = f"run {number} of {given.times}: {len(outcomes)} tests"
-            print(told, *failures, sep="\n  ", flush=True)
+            headline = f"run {number} of {given.times}: {len(outcomes)} tests"
+            print(headline, *failures, sep="\n  ", flush=True)
             if given.processes and number == 1:
                 only = starting
                 print(f"{len(only)} files have tests that start processes", flush=True)

@@ -46,10 +46,10 @@ def run_with_output(
         os.close(descriptor)
         os.close(errors)
         with os.fdopen(complaints) as file:
-            told = file.read()
+            messages = file.read()
         done = command.end()
-    assert "Traceback" not in told, told
-    done.stderr = told
+    assert "Traceback" not in messages, messages
+    done.stderr = messages
     return done
 
 
