@@ -1,9 +1,9 @@
 """Repeats tests on a busy machine and reports how often each failed: `make test-flaky`.
 
-Every repetition is a run of its own, with services of its own. Beside it one process per processor
-does nothing but count, so that the tests get half of the machine at best. The first run finds out
-which files have tests that start processes or use a service: with `--processes` only those are
-repeated.
+A run repeats its tests several times: services of the run start once, fixtures of packages and
+modules start for every repetition. Beside it one process per processor does nothing but count. With
+`--processes` the first run finds the tests that start processes or use a service, and only those
+are repeated.
 """
 
 from __future__ import annotations
@@ -12,57 +12,67 @@ import argparse
 import contextlib
 import multiprocessing
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree as ET
 from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Generator, Iterator, Sequence
 
 ROOT: Final = Path(__file__).parent.parent.parent
 STARTED: Final = "omnigraph.test_process_started"
 """The audit event of processes that another one starts for a test."""
 _STARTS: Final = {"subprocess.Popen", "os.fork", "os.posix_spawn", STARTED}
-_SERVICES: Final = {"s3_server", "spark", "cluster", "connect_server", "live_platform"}
-_PROPERTY: Final = "starts_processes"
+_STARTING: Final = "starts_processes"
 _ONLY: Final = "TEST_FLAKY_ONLY"
-"""Names a list of the test files that a run repeats; all, where it is empty."""
+"""Names a file that lists the tests which a run repeats; all, where it is empty."""
+_ROUNDS: Final = "TEST_FLAKY_ROUNDS"
+"""How often a run repeats its tests."""
+_ROUND: Final = "_round_of_repetition"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--times", type=int, default=20)
+    parser.add_argument("--times", type=int, default=20, help="how often each test is run")
+    parser.add_argument("--rounds", type=int, default=5, help="how often a run repeats its tests")
     parser.add_argument("--workers", type=int, default=(os.cpu_count() or 1) + 2)
     parser.add_argument(
-        "--processes", action="store_true", help="repeat only files whose tests start processes"
+        "--processes", action="store_true", help="repeat only tests that start processes"
     )
     parser.add_argument("tests", nargs="+", help="paths, node ids and options of pytest")
     given, options = parser.parse_known_args()
     failed: Counter[str] = Counter()
-    seen: Counter[str] = Counter()
+    passed: Counter[str] = Counter()
     only: list[str] = []
+    left = given.times
     with busy_processors():
-        for number in range(1, given.times + 1):
-            outcomes, starting = run_once([*given.tests, *options], given.workers, only)
-            seen.update(outcomes.keys())
-            failures = sorted(test for test, is_good in outcomes.items() if not is_good)
-            failed.update(failures)
-            headline = f"run {number} of {given.times}: {len(outcomes)} tests"
-            print(headline, *failures, sep="\n  ", flush=True)
-            if given.processes and number == 1:
-                only = starting
-                print(f"{len(only)} files have tests that start processes", flush=True)
+        while left > 0:
+            rounds = 1 if given.processes and not only else min(given.rounds, left)
+            run = run_once([*given.tests, *options], given.workers, only, rounds)
+            passed.update(run.passed)
+            failed.update(run.failed)
+            left -= rounds
+            count = len(run.passed.keys() | run.failed.keys())
+            headline = f"{count} tests, {rounds} times each; {left} times left"
+            print(headline, *sorted(run.failed), sep="\n  ", flush=True)
+            if given.processes and not only:
+                only = run.starting
+                print(f"{len(only)} tests start processes", flush=True)
+                if not only:
+                    break
     for test, count in failed.most_common():
-        print(f"{count} of {given.times} runs failed: {test}")
-    always = sum(count == given.times for count in seen.values())
-    print(f"{always} tests, {given.times} runs each: {len(failed)} tests failed at least once")
-    return 1 if failed or not seen else 0
+        print(f"{count} of {given.times} repetitions failed: {test}")
+    always = sum(count == given.times for count in passed.values())
+    print(f"{always} tests passed {given.times} times, {len(failed)} failed at least once")
+    return 1 if failed or not always else 0
 
 
 @contextlib.contextmanager
@@ -86,13 +96,17 @@ def _spin() -> None:
         pass
 
 
-def run_once(
-    arguments: Sequence[str], workers: int, only: Sequence[str]
-) -> tuple[dict[str, bool], list[str]]:
-    """Whether each test passed, and the files of those that started processes.
+@dataclass(slots=True)
+class Run:
+    """How often each test passed and failed, and which tests started processes."""
 
-    A run that breaks off counts as a failed test of its own.
-    """
+    passed: Counter[str] = field(default_factory=Counter)
+    failed: Counter[str] = field(default_factory=Counter)
+    starting: list[str] = field(default_factory=list)
+
+
+def run_once(arguments: Sequence[str], workers: int, only: Sequence[str], rounds: int) -> Run:
+    """Repeat tests in one run of pytest. One that breaks off counts as a failed test."""
     with tempfile.TemporaryDirectory() as directory:
         report, listed = Path(directory) / "report.xml", Path(directory) / "only.txt"
         listed.write_text("\n".join(only))
@@ -100,7 +114,7 @@ def run_once(
         done = subprocess.run(
             [*command, "-p", __spec__.name, f"--junitxml={report}", *arguments],
             cwd=ROOT,
-            env={**os.environ, _ONLY: str(listed)},
+            env={**os.environ, _ONLY: str(listed), _ROUNDS: str(rounds)},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -109,37 +123,69 @@ def run_once(
         if done.returncode != 0:
             print(done.stdout)
         if done.returncode not in (0, 1):
-            return {f"pytest ended with {done.returncode}": False}, []
-        return _outcomes(report)
+            return Run(failed=Counter([f"pytest ended with {done.returncode}"]))
+        return _read_report(report)
 
 
-def _outcomes(report: Path) -> tuple[dict[str, bool], list[str]]:
-    found: dict[str, bool] = {}
-    starting: set[str] = set()
+def _read_report(report: Path) -> Run:
+    run = Run()
+    seen: dict[str, bool] = {}
     for case in ET.parse(report).iter("testcase"):
         name = f"{case.get('classname')}::{case.get('name')}"
         is_good = case.find("failure") is None and case.find("error") is None
-        found[name] = found.get(name, True) and is_good
-        given = case.iterfind(f"properties/property[@name='{_PROPERTY}']")
-        starting.update(property.get("value", "") for property in given)
-    return found, sorted(starting)
+        seen[name] = seen.get(name, True) and is_good
+        given = case.iterfind(f"properties/property[@name='{_STARTING}']")
+        run.starting += [property.get("value", "") for property in given]
+    for name, is_good in seen.items():
+        (run.passed if is_good else run.failed)[_without_round(name)] += 1
+    return run
 
 
 # The plugin of the runs
 
 _starts: list[str] = []
+_starting_fixtures: set[object] = set()
 
 
 def pytest_configure() -> None:
     sys.addaudithook(lambda event, _: _starts.append(event) if event in _STARTS else None)
 
 
+@pytest.fixture
+def _round_of_repetition(request: pytest.FixtureRequest) -> object:
+    return request.param
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    rounds = int(os.environ[_ROUNDS])
+    if rounds > 1:
+        metafunc.fixturenames.append(_ROUND)
+        names = [f"round{number}" for number in range(rounds)]
+        metafunc.parametrize(_ROUND, range(rounds), ids=names, indirect=True)
+
+
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     only = set(Path(os.environ[_ONLY]).read_text().splitlines())
     if only:
-        others = [item for item in items if _file(item) not in only]
-        config.hook.pytest_deselected(items=others)
-        items[:] = [item for item in items if _file(item) in only]
+        config.hook.pytest_deselected(items=[item for item in items if _name(item) not in only])
+        items[:] = [item for item in items if _name(item) in only]
+    items.sort(key=round_of)
+
+
+def round_of(item: pytest.Item) -> int:
+    """The number of the repetition that an item belongs to."""
+    return int(item.callspec.params.get(_ROUND, 0)) if hasattr(item, "callspec") else 0
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[object]) -> Generator[None, object, object]:
+    before = len(_starts)
+    try:
+        return (yield)
+    finally:
+        if len(_starts) > before:
+            _starting_fixtures.add(fixturedef)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -147,13 +193,27 @@ def pytest_runtest_setup() -> None:
     _starts.clear()
 
 
-def pytest_runtest_teardown(item: pytest.Item) -> None:
-    if _starts or _SERVICES & {*getattr(item, "fixturenames", ())}:
-        item.user_properties.append((_PROPERTY, _file(item)))
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(
+    item: pytest.Item, nextitem: pytest.Item | None
+) -> Generator[None, object, object]:
+    """Note whether a test started processes; a repetition ends with the fixtures of its modules."""
+    result = yield
+    info = getattr(item, "_fixtureinfo", None)
+    used = {one for found in info.name2fixturedefs.values() for one in found} if info else set()
+    if _starts or used & _starting_fixtures:
+        item.user_properties.append((_STARTING, _name(item)))
+    if nextitem is not None and round_of(item) != round_of(nextitem):
+        item.session._setupstate.teardown_exact(item.session)
+    return result
 
 
-def _file(item: pytest.Item) -> str:
-    return item.nodeid.partition("::")[0]
+def _name(item: pytest.Item) -> str:
+    return _without_round(item.nodeid)
+
+
+def _without_round(name: str) -> str:
+    return re.sub(r"\[round\d+\]$|(?<=\[)round\d+-|-round\d+(?=[-\]])", "", name)
 
 
 if __name__ == "__main__":
