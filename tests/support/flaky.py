@@ -47,11 +47,14 @@ def main() -> int:
     parser.add_argument(
         "--processes", action="store_true", help="repeat only tests that start processes"
     )
+    parser.add_argument("--list", type=Path, help="keeps what `--processes` found for later calls")
     parser.add_argument("tests", nargs="+", help="paths, node ids and options of pytest")
     given, options = parser.parse_known_args()
     failed: Counter[str] = Counter()
     passed: Counter[str] = Counter()
     only: list[str] = []
+    if given.list is not None and given.list.exists():
+        only = given.list.read_text().splitlines()
     left = given.times
     with busy_processors():
         while left > 0:
@@ -68,6 +71,8 @@ def main() -> int:
                 print(f"{len(only)} tests start processes", flush=True)
                 if not only:
                     break
+                if given.list is not None:
+                    given.list.write_text("\n".join(only))
     for test, count in failed.most_common():
         print(f"{count} of {given.times} repetitions failed: {test}")
     always = sum(count == given.times for count in passed.values())
