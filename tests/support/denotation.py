@@ -29,8 +29,9 @@ def matches(clauses: tuple[CheckedClause, ...], outer: Row, given: Given) -> lis
     new = [name for name in domains if name not in outer]
     rows = [outer] if _fits(clauses, outer, given) else []
     for name in new:
+        asked = tuple(clause for clause in clauses if name in _variables(clause))
         longer: list[Row] = [{**row, name: entity} for row in rows for entity in domains[name]]
-        rows = [row for row in longer if _fits(clauses, row, given)]
+        rows = [row for row in longer if _fits(asked, row, given)]
     for clause in clauses:
         if isinstance(clause, CheckedOptional):
             rows = [made for row in rows for made in _optional(clause, row, given)]
@@ -70,6 +71,13 @@ def _fits(clauses: tuple[CheckedClause, ...], row: Row, given: Given) -> bool:
     return True
 
 
+def _variables(clause: CheckedClause) -> set[str]:
+    """Those that a binding or a traversal says something about."""
+    if isinstance(clause, CheckedTraversal):
+        return _names(clause)
+    return {clause.variable} if isinstance(clause, CheckedBinding) else set()
+
+
 def _names(clause: CheckedTraversal) -> set[str]:
     return {clause.left, clause.right, clause.edge_binding or clause.left}
 
@@ -80,7 +88,7 @@ def _is_linked(clause: CheckedTraversal, row: Row, graph: OracleGraph) -> bool:
         return False
     if clause.edge_binding is not None:
         hop = (left, right, row[clause.edge_binding])
-        return hop in graph.hops(clause.edge_type, clause.direction)
+        return hop in graph.hop_set(clause.edge_type, clause.direction)
     hops = (clause.min_hops, clause.max_hops)
     return right in graph.reached(left, clause.edge_type, clause.direction, *hops)
 

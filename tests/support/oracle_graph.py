@@ -54,6 +54,7 @@ class OracleGraph:
             self.edges[edge.type].append(edge)
 
         self._hops: dict[tuple[str, Direction], list[tuple[Node, Node, Edge]]] = {}
+        self._hop_sets: dict[tuple[str, Direction], frozenset[tuple[Node, Node, Edge]]] = {}
 
     def hops(self, edge_type: str, direction: Direction) -> list[tuple[Node, Node, Edge]]:
         """(from, to, edge) for each way the stored edges may be followed; a self-loop once."""
@@ -61,6 +62,13 @@ class OracleGraph:
         if key not in self._hops:
             self._hops[key] = list(self._iter_hops(edge_type, direction))
         return self._hops[key]
+
+    def hop_set(self, edge_type: str, direction: Direction) -> frozenset[tuple[Node, Node, Edge]]:
+        """The same, to ask whether there is one."""
+        key = (edge_type, direction)
+        if key not in self._hop_sets:
+            self._hop_sets[key] = frozenset(self.hops(edge_type, direction))
+        return self._hop_sets[key]
 
     def _iter_hops(self, edge_type: str, direction: Direction) -> Iterator[tuple[Node, Node, Edge]]:
         declared = self.catalog.edges[edge_type]

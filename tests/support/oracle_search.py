@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from omnigraph_core.constants import RRF_K
@@ -20,6 +20,7 @@ from omnigraph_core.types import F64
 from tests.support.oracle import Cell, Given, evaluate, finish, iter_rows
 from tests.support.oracle_graph import Node, OracleGraph
 from tests.support.text_oracle import K1, B, analyse, indexed, is_match
+from tests.support.tree_parts import field_names, inside
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -202,16 +203,8 @@ def _parts(part: object, kind: Any) -> Iterator[Any]:
     """Everything of a kind anywhere inside."""
     if isinstance(part, kind):
         yield part
-    for inner in _inside(part):
+    for inner in inside(part):
         yield from _parts(inner, kind)
-
-
-def _inside(part: object) -> Iterable[object]:
-    if isinstance(part, tuple):
-        return part
-    if is_dataclass(part) and not isinstance(part, type):
-        return [getattr(part, item.name) for item in fields(part)]
-    return ()
 
 
 def _replaced(ir: QueryIR, names: Mapping[Any, PropertyValue]) -> QueryIR:
@@ -222,8 +215,8 @@ def _replaced(ir: QueryIR, names: Mapping[Any, PropertyValue]) -> QueryIR:
             return names[part]
         if isinstance(part, tuple):
             return tuple(map(change, part))
-        if is_dataclass(part) and not isinstance(part, type):
-            return replace(part, **{f.name: change(getattr(part, f.name)) for f in fields(part)})
+        if names_inside := field_names(type(part)):
+            return replace(part, **{name: change(getattr(part, name)) for name in names_inside})
         return part
 
     return change(ir) if names else ir

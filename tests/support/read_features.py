@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
 
 from omnigraph_core.query import ast
+from tests.support.tree_parts import inside
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,12 +28,7 @@ def features(sample: Sample) -> set[str]:
 
 def _parts(part: object) -> Iterator[object]:
     yield part
-    inner: tuple[object, ...] = ()
-    if isinstance(part, tuple):
-        inner = part
-    elif is_dataclass(part):
-        inner = tuple(getattr(part, field.name) for field in fields(part))
-    for item in inner:
+    for item in inside(part):
         yield from _parts(item)
 
 
