@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.errors import DataError
+from tests.support.graphs import copied
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from pathlib import Path
 
     from omnigraph_core.violations import Violation
 
@@ -80,7 +83,13 @@ def new_graph(path: Path) -> Omnigraph:
 
 def small_graph(path: Path) -> Omnigraph:
     """Three parts, two bins and a note; one bin holds part `a`, and the note needs it."""
-    graph = new_graph(path)
+    return copied(_small_graph(), path / "graph")
+
+
+@functools.cache
+def _small_graph() -> Omnigraph:
+    """Built once in a process; in the directory of the run, which ends with it."""
+    graph = new_graph(Path(tempfile.mkdtemp()))
     graph.load(
         lines(
             part("a", serial="S1", maker="Acme", model="X"),
