@@ -203,7 +203,18 @@ def _run_workers(options: ServerOptions, listener: socket.socket) -> None:
             **_settings(),
         )
         _tell(listener)
-        Multiprocess(config, sockets=[listener]).run()
+        _Workers(config, sockets=[listener]).run()
+
+
+class _Workers(Multiprocess):
+    """Notices at once that a worker dies while the supervisor waits for its sign of life."""
+
+    def keep_subprocess_alive(self) -> None:
+        for process in self.processes:
+            # With this end open here too, the pipe would stay open without the worker, and the
+            # supervisor would wait as long as for a busy one.
+            process.child_conn.close()
+        super().keep_subprocess_alive()
 
 
 def _tell(listener: socket.socket) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from omnigraph_core.storage.staged import stage_append
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from omnigraph_core.manifest.image import GraphCommit
     from omnigraph_core.manifest.requirements import PublishState
@@ -43,6 +45,12 @@ HOLDS = "edge:Holds"
 
 def new_graph(address: str) -> Omnigraph:
     return Omnigraph.init(address, SCHEMA, actor="tester")
+
+
+def copied(graph: Omnigraph, root: Path) -> Omnigraph:
+    """A graph of its own at another place, with everything that this one holds."""
+    shutil.copytree(graph.uri, root, dirs_exist_ok=True)
+    return Omnigraph.open(str(root))
 
 
 def parts(ids: Sequence[str], stock: int = 0) -> pa.Table:

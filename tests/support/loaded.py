@@ -24,7 +24,10 @@ _MODULES: Final = (
     "omnigraph_core.cli.opening",
     "omnigraph_core.client.remote",
     "omnigraph_core.engine.omnigraph",
+    "omnigraph_core.server.app",
     "omnigraph_core.server.main",
+    "omnigraph_core.server.protocol",
+    "omnigraph_core.server.threads",
 )
 
 hide_pandas()

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.errors import DataError
+from tests.support.graphs import copied
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
+    from collections.abc import Callable, Mapping
 
     from omnigraph_core.violations import Violation
 
@@ -80,7 +83,13 @@ def new_graph(path: Path) -> Omnigraph:
 
 def small_graph(path: Path) -> Omnigraph:
     """Three parts, two bins and a note; one bin holds part `a`, and the note needs it."""
-    graph = new_graph(path)
+    return copied(_small_graph(), path / "graph")
+
+
+@functools.cache
+def _small_graph() -> Omnigraph:
+    """Built once in a process; in the directory of the run, which ends with it."""
+    graph = new_graph(Path(tempfile.mkdtemp()))
     graph.load(
         lines(
             part("a", serial="S1", maker="Acme", model="X"),
@@ -161,18 +170,39 @@ def ids(graph: Omnigraph, type_name: str, branch: str = "main") -> list[str]:
 
 def state(graph: Omnigraph, branch: str = "main") -> tuple[object, ...]:
     """What a refused write must leave alone, as another process sees it."""
+    return _seen(graph, branch, exported)
+
+
+def _state_before(graph: Omnigraph) -> tuple[object, ...]:
+    """The same before a write: the rows of a commit are those of the first export of it."""
+
+    def once(other: Omnigraph, branch: str) -> bytes:
+        key = (other.uri, other.head_commit_id_for_branch(branch))
+        if key not in _EXPORTS:
+            _EXPORTS[key] = exported(other, branch)
+        return _EXPORTS[key]
+
+    return _seen(graph, "main", once)
+
+
+_EXPORTS: dict[tuple[str, str], bytes] = {}
+
+
+def _seen(
+    graph: Omnigraph, branch: str, export: Callable[[Omnigraph, str], bytes]
+) -> tuple[object, ...]:
     other = Omnigraph.open(graph.uri)
     return (
         other.head_commit_id_for_branch(branch),
         other.snapshot(branch),
         other.branch_list(),
-        exported(other, branch),
+        export(other, branch),
     )
 
 
 def refused(graph: Omnigraph, *records: Record | str, **options: Any) -> DataError:
     """The error of a load that must be refused and leave everything as it was."""
-    before = state(graph)
+    before = _state_before(graph)
     with pytest.raises(DataError) as caught:
         graph.load(lines(*records), **options)
     assert state(graph) == before
@@ -182,7 +212,7 @@ def refused(graph: Omnigraph, *records: Record | str, **options: Any) -> DataErr
 def refused_mutation(
     graph: Omnigraph, query: str, params: Mapping[str, object] | None = None, **options: Any
 ) -> DataError:
-    before = state(graph)
+    before = _state_before(graph)
     with pytest.raises(DataError) as caught:
         graph.mutate(query, params, **options)
     assert state(graph) == before

@@ -41,7 +41,9 @@ class Client:
     def __init__(self, url: str, token: str | None = None) -> None:
         self.url = url
         self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-        self._client = httpx2.Client(base_url=url, headers=self._headers, timeout=120)
+        self._client = httpx2.Client(
+            base_url=url, headers=self._headers, timeout=120, verify=_is_encrypted(url)
+        )
 
     def __enter__(self) -> Client:
         return self
@@ -69,6 +71,11 @@ class Client:
     def acting(self, token: str | None) -> Client:
         """The same server with another token."""
         return Client(self.url, token)
+
+
+def _is_encrypted(url: str) -> bool:
+    """Only then a client needs certificates: loading them takes longer than most requests."""
+    return url.startswith("https:")
 
 
 @contextmanager
@@ -240,6 +247,7 @@ def _has_started(running: ServerProcess) -> bool:
 
 def _is_ready(url: str) -> bool:
     try:
-        return httpx2.get(f"{url}/readyz", timeout=60).status_code == 200
+        answer = httpx2.get(f"{url}/readyz", timeout=60, verify=_is_encrypted(url))
+        return answer.status_code == 200
     except httpx2.TransportError:
         return False

@@ -30,6 +30,7 @@ from tests.support.graphs import (
     append,
     append_pair,
     append_parts,
+    copied,
     ids,
     new_graph,
     parts,
@@ -43,16 +44,21 @@ if TYPE_CHECKING:
     from omnigraph_core.manifest.snapshot import Snapshot
 
 
-@pytest.fixture
-def og(tmp_path: Path) -> Omnigraph:
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Omnigraph:
     """Three commits on main, one on a branch."""
-    og = new_graph(str(tmp_path / "graph"))
+    og = new_graph(str(tmp_path_factory.mktemp("whole") / "graph"))
     append_pair(og, ["a"])
     append_pair(og, ["b"])
     append(og, BIN, ["bin"])
     og.branch_create("review")
     append_parts(og, ["r"], "review")
     return og
+
+
+@pytest.fixture
+def og(whole: Omnigraph, tmp_path: Path) -> Omnigraph:
+    return copied(whole, tmp_path / "graph")
 
 
 @pytest.fixture

@@ -29,6 +29,7 @@ from tests.support.graphs import (
     append,
     append_pair,
     append_parts,
+    copied,
     new_graph,
     parts,
     publish,
@@ -51,10 +52,10 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "graph"
 
 
-@pytest.fixture
-def og(root: Path) -> Omnigraph:
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Omnigraph:
     """Indexed rows, some of them deleted, and a branch that shares them."""
-    og = new_graph(str(root))
+    og = new_graph(str(tmp_path_factory.mktemp("sound") / "graph"))
     append(og, BIN, ["bin"])
     append_pair(og, FIRST)
     og.optimize()
@@ -66,6 +67,11 @@ def og(root: Path) -> Omnigraph:
     og.branch_create("review")
     assert og.verify(is_deep=True).is_sound
     return og
+
+
+@pytest.fixture
+def og(sound: Omnigraph, root: Path) -> Omnigraph:
+    return copied(sound, root)
 
 
 def errors(og: Omnigraph, branch: str | None = None, *, is_deep: bool = False) -> list[str]:

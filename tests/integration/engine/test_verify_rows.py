@@ -13,7 +13,7 @@ from omnigraph_core.exec.catalogs import accepted_catalog
 from omnigraph_core.manifest.image import TableOperation
 from omnigraph_core.schema.arrow import table_schema
 from omnigraph_core.storage.staged import stage_append
-from tests.support.graphs import publish
+from tests.support.graphs import copied, publish
 from tests.support.table_writes import stage_delete_keys
 
 if TYPE_CHECKING:
@@ -51,13 +51,18 @@ EDGES = "\n".join(
 TAGS = '{"type":"Tag","data":{"id":"t1","label":"red"}}'
 
 
-@pytest.fixture
-def og(tmp_path: Path) -> Omnigraph:
-    og = Omnigraph.init(str(tmp_path), SCHEMA)
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Omnigraph:
+    og = Omnigraph.init(str(tmp_path_factory.mktemp("sound")), SCHEMA)
     og.load("\n".join((PARTS, EDGES, TAGS)).encode(), embed="off")
     og.optimize()
     assert errors(og) == []
     return og
+
+
+@pytest.fixture
+def og(sound: Omnigraph, tmp_path: Path) -> Omnigraph:
+    return copied(sound, tmp_path)
 
 
 def smuggle(og: Omnigraph, key: str, *rows: dict[str, Any], branch: str = "main") -> None:

@@ -312,6 +312,7 @@ SETS = [
 
 @each("wrong", [*RECORDS, *ROWS, *SETS], ids=lambda wrong: wrong.name)
 def test_load(graph: Omnigraph, wrong: Wrong) -> None:
+    """The load is refused, and a dry run finds the same."""
     problem = refused(graph, *wrong.given, **wrong.options)
     assert type(problem) is wrong.error
     assert problem.hint == "nothing was written"
@@ -324,6 +325,10 @@ def test_load(graph: Omnigraph, wrong: Wrong) -> None:
         found.line,
         found.property,
     )
+    again = refused(graph, *wrong.given, **wrong.options, dry_run=True)
+    assert type(again) is type(problem)
+    assert again.violations == problem.violations
+    assert again.counts == problem.counts
 
 
 def assert_is(found: Violation, wrong: Wrong) -> None:
@@ -339,12 +344,3 @@ def assert_is(found: Violation, wrong: Wrong) -> None:
 def test_every_rule_of_a_load_is_in_the_table() -> None:
     """A vector that cannot be made is an error of another class."""
     assert {wrong.rule for wrong in (*RECORDS, *ROWS, *SETS)} == set(Rule) - {Rule.EMBEDDING}
-
-
-@each("wrong", [*RECORDS, *ROWS, *SETS], ids=lambda wrong: wrong.name)
-def test_a_dry_run_finds_the_same(graph: Omnigraph, wrong: Wrong) -> None:
-    problem = refused(graph, *wrong.given, **wrong.options)
-    again = refused(graph, *wrong.given, **wrong.options, dry_run=True)
-    assert type(again) is type(problem)
-    assert again.violations == problem.violations
-    assert again.counts == problem.counts
