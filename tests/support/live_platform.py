@@ -185,7 +185,7 @@ def until(condition: Callable[[], object], what: str) -> None:
     Raises:
         AssertionError: it took too long.
     """
-    wait_until(condition, what, seconds=PATIENCE, interval=0.25)
+    wait_until(condition, what, seconds=PATIENCE, interval=0.5)
 
 
 def post(address: str, body: object) -> Any:

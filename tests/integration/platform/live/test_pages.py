@@ -49,6 +49,11 @@ _WRONG: Final = {
         "text": "It is refused, and the file says why.",
     },
 }
+_BLANK: Final = "about:blank"
+_FOLLOW: Final = """path => {
+  history.pushState({}, "", path);
+  dispatchEvent(new PopStateEvent("popstate", {state: {}}));
+}"""
 _RUNS: Final = """{ runsOrError(limit: 100) {
   ... on Runs { results { runId jobName status } } } }"""
 
@@ -59,12 +64,27 @@ def page(live_platform: LivePlatform, evening: Evening) -> Iterator[Page]:
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=_ALONE)
         page = browser.new_page(
-            base_url=live_platform.dagster_url, viewport={"width": 1440, "height": 900}
+            base_url=live_platform.dagster_url,
+            viewport={"width": 1440, "height": 900},
+            reduced_motion="reduce",
         )
         page.set_default_timeout(_PAGE_SECONDS * 1000)
         sync_api.expect.set_options(timeout=_PAGE_SECONDS * 1000)
         yield page
         browser.close()
+
+
+def visit(page: Page, path: str) -> None:
+    """Go to a page as a link of Dagster's does: what is loaded already is not loaded again."""
+    if page.url == _BLANK:
+        page.goto(path)
+    else:
+        page.evaluate(_FOLLOW, path)
+
+
+def leave(page: Page) -> None:
+    """Look at nothing during a wait: pages of Dagster ask for news and draw without a pause."""
+    page.goto(_BLANK)
 
 
 def keep_picture(page: Page, name: str) -> None:
@@ -78,17 +98,17 @@ def text(page: Page, words: str) -> Locator:
 
 
 def test_the_lineage_of_the_graph(page: Page) -> None:
-    page.goto("/asset-groups")
+    visit(page, "/asset-groups")
     for group in ("graph", "nodes", "edges", "embeddings", "indexes", "maintenance"):
         sync_api.expect(text(page, f"river_{group}")).to_be_visible()
     keep_picture(page, "lineage")
-    page.goto(f"{_REPOSITORY}/asset-groups/river_nodes/list")
+    visit(page, f"{_REPOSITORY}/asset-groups/river_nodes/list")
     for node in ("Crew", "Incident", "Reach"):
         sync_api.expect(text(page, f"river / nodes / {node}")).to_be_visible()
 
 
 def test_an_asset_its_columns_and_plots(page: Page) -> None:
-    page.goto(_INCIDENTS)
+    visit(page, _INCIDENTS)
     sync_api.expect(text(page, "Row count")).to_be_visible()
     sync_api.expect(text(page, "enum(high, low, medium)")).to_be_visible()
     sync_api.expect(text(page, "manifest_version")).to_be_visible()
@@ -100,7 +120,7 @@ def test_an_asset_its_columns_and_plots(page: Page) -> None:
 
 
 def test_branches_are_partitions(page: Page) -> None:
-    page.goto(f"{_INCIDENTS}?view=partitions")
+    visit(page, f"{_INCIDENTS}?view=partitions")
     sync_api.expect(page.get_by_text("1 Partitions Selected")).to_be_visible()
     text(page, "main").click()
     sync_api.expect(text(page, "commit_id")).to_be_visible()
@@ -108,7 +128,7 @@ def test_branches_are_partitions(page: Page) -> None:
 
 
 def test_the_sensor_of_drops(page: Page) -> None:
-    page.goto(f"{_REPOSITORY}/sensors/river_drops_sensor")
+    visit(page, f"{_REPOSITORY}/sensors/river_drops_sensor")
     sync_api.expect(
         page.get_by_text("Loads files that were dropped and have settled")
     ).to_be_visible()
@@ -120,17 +140,18 @@ def test_the_sensor_of_drops(page: Page) -> None:
 def test_a_failed_run_shows_what_was_wrong(
     page: Page, live_platform: LivePlatform, evening: Evening
 ) -> None:
+    leave(page)
     evening.wait_until_put_away()  # files that wait together are loaded together
     before = failed_loads(live_platform)
     live_platform.drop("wrong.jsonl", _WRONG)
     until(lambda: failed_loads(live_platform) > before, "the load to be refused")
     (run,) = failed_loads(live_platform) - before
-    page.goto(f"/runs/{run}")
+    visit(page, f"/runs/{run}")
     sync_api.expect(
         page.get_by_text("1 blocking asset check failed with ERROR severity").first
     ).to_be_visible()
     keep_picture(page, "failed-run")
-    page.goto(f"{_INCIDENTS}?view=checks")
+    visit(page, f"{_INCIDENTS}?view=checks")
     sync_api.expect(text(page, "violating_rows")).to_be_visible()
     sync_api.expect(
         page.get_by_text("invalid enum value 'awful' on Incident.severity")
@@ -142,13 +163,16 @@ def test_a_failed_run_shows_what_was_wrong(
 def test_launching_a_materialisation(
     page: Page, live_platform: LivePlatform, evening: Evening
 ) -> None:
+    leave(page)
     evening.wait_until_enriched()  # which makes the topology as well
     before = live_platform.materialised("river/topology")["river/topology"]
-    page.goto("/assets/river/topology")
+    visit(page, "/assets/river/topology")
     page.get_by_role("button", name="Materialize").first.click()
     page.get_by_role("button", name="All", exact=True).click()
     keep_picture(page, "materialise")
-    page.get_by_role("button", name="Launch 1 run").click()
+    with page.expect_response(lambda answer: "launch" in (answer.request.post_data or "")):
+        page.get_by_role("button", name="Launch 1 run").click()
+    leave(page)
     until(
         lambda: live_platform.materialised("river/topology")["river/topology"] > before,
         "the topology to be made anew",
