@@ -23,6 +23,7 @@ from typing import IO, TYPE_CHECKING, Final
 import pyspark
 
 from omnigraph_core.spark.java import java_home
+from tests.support.run_directory import LIGHT_JAVA
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ ROOT: Final = Path(__file__).parent.parent.parent
 SPARK: Final = Path(pyspark.__file__).parent
 WORKERS: Final = 2
 START_SECONDS: Final = 300
-LIGHT_JAVA: Final = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 QUICK_TO_ACT: Final = {
     # Each is a while that Spark waits for something to change by itself, and nothing does.
     "spark.locality.wait": "0s",
