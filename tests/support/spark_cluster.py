@@ -23,6 +23,7 @@ from typing import IO, TYPE_CHECKING, Final
 import pyspark
 
 from omnigraph_core.spark.java import java_home
+from tests.support.run_directory import LIGHT_JAVA, processes_of
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ ROOT: Final = Path(__file__).parent.parent.parent
 SPARK: Final = Path(pyspark.__file__).parent
 WORKERS: Final = 2
 START_SECONDS: Final = 300
-LIGHT_JAVA: Final = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 QUICK_TO_ACT: Final = {
     # Each is a while that Spark waits for something to change by itself, and nothing does.
     "spark.locality.wait": "0s",
@@ -100,13 +100,14 @@ class ConnectServer(Service):
 
 
 def kill_an_executor() -> None:
-    """End one of the processes that do the tasks of clusters, in the midst of whatever it does."""
+    """End one of the processes that do the tasks of this run's clusters, in the midst of whatever
+    it does; executors of other runs on the machine have another directory for temporary files."""
     found = []
-    for entry in Path("/proc").iterdir():
+    for number in processes_of(Path(os.environ["TMPDIR"])):
         with contextlib.suppress(OSError):  # it has ended
-            command = (entry / "cmdline").read_bytes()
+            command = Path(f"/proc/{number}/cmdline").read_bytes()
             if b"CoarseGrainedExecutorBackend" in command:
-                found.append(int(entry.name))
+                found.append(number)
     os.kill(min(found), signal.SIGKILL)
 
 

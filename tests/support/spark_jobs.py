@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 CONFLICTS: Final = [{"table_key": "node:Part", "row_id": "p1", "kind": "both_changed"}]
 BEATING_SECONDS: Final = 240
+SLOTS: Final = 2
+"""Tasks that each place of the tests does at a time."""
 
 
 def slow_square(number: int) -> int:
@@ -193,10 +195,14 @@ def beats(directory: str) -> int:
 
 
 def interrupt(runner: Runner, directory: str, how: str) -> dict[str, Any]:
-    """A job of eight long tasks that is stopped once its first tasks are under way."""
+    """A job of eight long tasks that is stopped once its first tasks are under way.
+
+    Every place of the tests does two tasks at a time. Both have begun by then: a third would be
+    one that Spark starts after the stop.
+    """
 
     def is_under_way() -> bool:
-        return beats(directory) > 4
+        return len(list(Path(directory).glob("beat-*"))) >= SLOTS and beats(directory) > 4
 
     def check() -> None:
         if is_under_way():

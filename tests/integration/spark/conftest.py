@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from tests.support.run_directory import LIGHT_JAVA
 from tests.support.spark import DriverHere, driver_there
-from tests.support.spark_cluster import LIGHT_JAVA, QUICK_TO_ACT
+from tests.support.spark_cluster import QUICK_TO_ACT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -215,24 +215,32 @@ def test_a_job_that_fails_leaves_nothing_to_see(
         optimize_on(og, Crashing(spark, point, tmp_path / "marks", 10**6), part_rows=PART_ROWS)
     assert og.head_commit_id_for_branch() == head
     assert rows(og) == before
-    assert _swept(og, tmp_path / "marks-at-work") > 0, "what tasks wrote is swept"
-    assert records(tmp_path / "graph") == 0
+    assert _swept(og, spark, tmp_path / "marks-at-work") > 0, "what tasks wrote is swept"
     assert damages(og) == []
     assert all(item.committed for item in og.optimize())
 
 
-def _swept(og: Omnigraph, at_work: Path) -> int:
-    """Files that cleanup removes, until there are none: other tasks of a failed job end later."""
+def _swept(og: Omnigraph, spark: SparkSession, at_work: Path) -> int:
+    """Files that cleanup removes until it finds none and no record is left.
 
-    def workers() -> list[str]:
+    Other tasks of a failed job end later. Spark counts a task from its dispatch to its end; the
+    mark of a worker stands for what it does after Spark has given it up.
+    """
+
+    def tasks() -> list[str]:
         """A worker that crashed has not taken its mark away."""
-        return [mark.name for mark in at_work.iterdir() if Path("/proc", mark.name).exists()]
+        tracker = spark.sparkContext._jsc.sc().statusTracker()
+        dispatched = sum(executor.numRunningTasks() for executor in tracker.getExecutorInfos())
+        marks = [mark.name for mark in at_work.iterdir() if Path("/proc", mark.name).exists()]
+        return [*marks, *["a task"] * dispatched]
 
-    total = 0
-    while True:
-        wait_until(lambda: not workers(), "the end of all tasks", tell=workers)
+    def sweep() -> bool:
+        if tasks():
+            return False
         report = clean_up(og, keep=1)
-        removed = sum(table.files_removed for table in report.tables)
-        total += removed
-        if not removed:
-            return total
+        removed.append(sum(table.files_removed for table in report.tables))
+        return not removed[-1] and records(Path(og.uri)) == 0
+
+    removed: list[int] = []
+    wait_until(sweep, "nothing to sweep", tell=lambda: (tasks(), removed, records(Path(og.uri))))
+    return sum(removed)
