@@ -64,6 +64,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(CostReport())
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(RunDirectory())
+        if hasattr(os, "SCHED_BATCH"):
+            # The processes of a run interrupt each other less: a twentieth of the CPU time.
+            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
     if LONG and config.option.hypothesis_seed is None:
         drawn = str(random.SystemRandom().getrandbits(32))
         config.option.hypothesis_seed = os.environ.setdefault("HYPOTHESIS_SEED", drawn)

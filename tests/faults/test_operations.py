@@ -21,11 +21,22 @@ from tests.support.graphs import BIN, ids, rows_of, update
 if TYPE_CHECKING:
     from tests.faults.conftest import Copies
 
+_WHOLE = ("load, merge", "mutate, update", "merge", "run publish", "schema steps", "compaction")
+_SHARED = ("stage.after_files", "image.after_files", "publish.after_image")
+_ALIKE = pytest.mark.long(
+    "`load, merge` and others are killed there; all stage and publish through the same functions"
+)
 PASSED = [
-    pytest.param(operation, point, id=f"{operation.name}-{point}")
+    pytest.param(
+        operation,
+        point,
+        id=f"{operation.name}-{point}",
+        marks=_ALIKE if point in _SHARED and operation.name not in _WHOLE else (),
+    )
     for operation in OPERATIONS
     for point in operation.points
 ]
+"""In the usual run every operation is killed before and after it stages and publishes."""
 _LONG = pytest.mark.long("a kill at the same point shows what is left")
 ERRORS = [
     pytest.param(*passed.values, id=passed.id, marks=() if is_survived else _LONG)

@@ -40,10 +40,10 @@ def test_executors_are_sent_the_package_they_lack(
     with driver_there("bare", master=cluster.url, conf=conf) as driver:
         found = driver.call(jobs.bare_executors)
         java = driver.call(java_of_the_driver)
-        assert Path(f"/proc/{java}").exists()
+        assert _is_running(java)
         driver.worker.kill()
         driver.worker.wait()
-        wait_until(lambda: not Path(f"/proc/{java}").exists(), "the end of Java with its driver")
+        wait_until(lambda: not _is_running(java), "the end of Java with its driver")
     assert "No module named 'omnigraph_core'" in found["before"]
     assert "hint: the executors have no `omnigraph_core`" in found["before"]
     assert found["is_sent"] == [True, False]
@@ -52,6 +52,15 @@ def test_executors_are_sent_the_package_they_lack(
 
 def java_of_the_driver(runner: SparkRunner) -> int:
     return int(runner.session.sparkContext._gateway.proc.pid)  # type: ignore[union-attr]
+
+
+def _is_running(process: int) -> bool:
+    """Whether a process has not ended; nobody may have asked for its end yet."""
+    try:
+        stat = Path(f"/proc/{process}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"
 
 
 def _python_without_us(directory: Path) -> Path:
