@@ -254,7 +254,9 @@ def _start_weed(directory: Path, ports: dict[str, int]) -> subprocess.Popen[byte
                 "-master.telemetry=false",
                 "-master.peers=none",  # alone: no election to wait for
                 "-master.volumeSizeLimitMB=64",
-                "-volume.max=0",
+                # Each bucket takes several volumes. The default is free space divided by their
+                # size, which a run with many buckets exceeds.
+                "-volume.max=10000",
             ],
             cwd=directory,  # where the sockets go: their paths must be short
             env={"HOME": str(directory / "home"), "PATH": os.environ["PATH"], "GOGC": "400"},
