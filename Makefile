@@ -12,8 +12,8 @@ UV := $(BIN)/uv
 READY := .venv/.ready
 BENCH := .venv-bench
 BENCH_READY := $(BENCH)/.ready
-# Two more than there are processors: many tests wait for processes that they have started.
-WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
+# One more than there are processors: some tests wait for processes that they have started.
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 PYTEST := $(BIN)/pytest -n $(WORKERS)
 
 # How often `make test-flaky` repeats tests; T names them.
