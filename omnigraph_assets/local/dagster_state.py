@@ -13,7 +13,9 @@ _LOADED: Final = """{ workspaceOrError { __typename
   ... on Workspace { locationEntries { loadStatus locationOrLoadError { __typename
     ... on PythonError { message }
     ... on RepositoryLocation { repositories { sensors { name sensorState {
-      status ticks(limit: 1) { status } } } } } } } } } }"""
+      status typeSpecificData { ... on SensorData { lastTickTimestamp } } } } } } } } } } }"""
+"""Ticks themselves are kept by the address of the code server, so they would be missing after a
+start with another port."""
 _RUNS: Final = (
     """{ runsOrError(limit: 100) { ... on Runs { results { runId jobName status } } } }"""
 )
@@ -59,7 +61,11 @@ def not_ready(places: Places) -> str | None:
     if stopped or not sensors:
         return f"sensors that are stopped: {', '.join(stopped)}"
     # Automation answers to changes that come after its first look, so that has to come first.
-    idle = [one["name"] for one in sensors if not one["sensorState"]["ticks"]]
+    idle = [
+        one["name"]
+        for one in sensors
+        if not one["sensorState"]["typeSpecificData"]["lastTickTimestamp"]
+    ]
     return f"the first look of {', '.join(idle)}" if idle else None
 
 

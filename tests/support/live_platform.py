@@ -92,7 +92,7 @@ class LivePlatform:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        until(self._is_ready, "the platform to be ready")
+        until(self._is_ready, "the platform to be ready", tell=self._log.read_text)
         self.said = self._log.read_text()
 
     def stop(self) -> None:
@@ -179,13 +179,15 @@ def free_ports() -> dict[str, int]:
     return {name: first + place for place, name in enumerate(PORTS)}
 
 
-def until(condition: Callable[[], object], what: str) -> None:
+def until(
+    condition: Callable[[], object], what: str, *, tell: Callable[[], object] | None = None
+) -> None:
     """Wait as long as a platform may need.
 
     Raises:
         AssertionError: it took too long.
     """
-    wait_until(condition, what, seconds=PATIENCE, interval=0.5)
+    wait_until(condition, what, seconds=PATIENCE, interval=0.5, tell=tell)
 
 
 def post(address: str, body: object) -> Any:

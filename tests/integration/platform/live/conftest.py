@@ -23,8 +23,8 @@ _DERIVED: Final = ("river/embeddings/Note.embedding", "river/indexes/Note.text",
 
 
 @pytest.fixture(scope="package")
-def live_platform(shared_directory: Path) -> Iterator[LivePlatform]:
-    with LivePlatform(shared_directory / "live") as platform:
+def live_platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LivePlatform]:
+    with LivePlatform(tmp_path_factory.mktemp("live")) as platform:
         yield platform
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.live_platform import run_local, until
+from tests.support.live_platform import free_ports, run_local, until
 
 if TYPE_CHECKING:
     from tests.integration.platform.live.conftest import Evening
@@ -35,6 +35,7 @@ def test_the_first_start_brings_the_example_through(live_platform: LivePlatform)
 @pytest.mark.long("the end of the other tests stops it with Ctrl-C; the start is that of a user")
 def test_after_make_down_the_next_start_goes_on_with_the_data(live_platform: LivePlatform) -> None:
     live_platform.stop()
+    live_platform.ports = free_ports()
     live_platform.start()
     assert "the graph is there" in live_platform.said
     assert "dropped the example" not in live_platform.said
