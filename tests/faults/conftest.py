@@ -12,6 +12,7 @@ from tests.faults.operations import GRAPHS
 from tests.faults.states import state_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.faults.operations import Operation
@@ -29,7 +30,9 @@ class Copies:
         """A fresh copy of a prepared graph; its address."""
         original = self._directory / graph
         if not original.exists():
-            GRAPHS[graph](str(original))
+            begun = self._directory / f"begun {graph}"
+            GRAPHS[graph](str(begun))
+            begun.rename(original)
         self._made += 1
         copied = self._directory / f"copy {self._made}"
         shutil.copytree(original, copied)
@@ -46,10 +49,12 @@ class Copies:
         return self._states[key]
 
 
-@pytest.fixture(autouse=True)
-def embeddings(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="package", autouse=True)
+def embeddings() -> Iterator[None]:
     """Vectors are made of nothing but the text, here and in the processes that are started."""
-    monkeypatch.setenv("OMNIGRAPH_EMBEDDINGS_MOCK", "1")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMNIGRAPH_EMBEDDINGS_MOCK", "1")
+        yield
 
 
 @pytest.fixture(scope="session")
