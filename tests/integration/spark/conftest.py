@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -26,7 +27,8 @@ CLUSTER_SETTINGS: Final = {
     "spark.python.daemon.module": "omnigraph_core.spark.daemon",
     "spark.driver.host": "127.0.0.1",
     "spark.pyspark.python": sys.executable,
-    "spark.executor.extraJavaOptions": LIGHT_JAVA,
+    # Executors are killed, and what Java has unpacked would stay.
+    "spark.executor.extraJavaOptions": f"-Djava.io.tmpdir={tempfile.gettempdir()} {LIGHT_JAVA}",
     "spark.driver.extraJavaOptions": LIGHT_JAVA,
 }
 """Two executors of one core each: small enough for two applications side by side."""
