@@ -164,13 +164,37 @@ def _walked(graph: Omnigraph, branch: str, edges: Iterable[EdgeType]) -> dict[st
 def _spec(
     config: GraphConfig, key: dg.AssetKey, *, deps: list[dg.AssetKey], group: str, description: str
 ) -> dg.AssetSpec:
+    names = Names(config.name)
     return dg.AssetSpec(
         key,
         deps=deps,
         description=description,
-        group_name=Names(config.name).group(group),
+        group_name=names.group(group),
         owners=list(config.owners),
         kinds={"lance"},
-        automation_condition=dg.AutomationCondition.eager(),
-        partitions_def=Names(config.name).branches,
+        automation_condition=_is_behind(dg.AssetSelection.groups(names.group("embeddings"))),
+        partitions_def=names.branches,
     )
+
+
+def _is_behind(embeddings: dg.AssetSelection) -> dg.AutomationCondition[dg.AssetKey]:
+    """Ask for what is derived once what it is made of was updated after the last time.
+
+    Dagster's `eager` forgets an update that one tick sees together with the request before it, or
+    with what that made: a second load, seconds after the first, would have no topology. Moments
+    are compared only between single conditions, hence three of them.
+
+    Args:
+        embeddings: made by the run that indexes them, whose own update is none to answer to.
+    """
+    condition = dg.AutomationCondition
+    updated = condition.any_deps_match(condition.newly_updated()).ignore(embeddings)
+    by_others = condition.newly_updated() & ~condition.executed_with_root_target()
+    vectors = condition.any_deps_match(by_others).allow(embeddings).since_last_handled()
+    is_wanted = (
+        updated.since(condition.newly_requested())
+        | vectors
+        | condition.newly_missing().since_last_handled()
+    )
+    is_possible = ~condition.any_deps_missing() & ~condition.any_deps_in_progress()
+    return (is_wanted & is_possible & ~condition.in_progress()).with_label("is behind")

@@ -65,20 +65,52 @@ def test_cleanup_only_tells_unless_it_is_confirmed(platform: Platform) -> None:
     assert done["people/cleanup"]["is_preview"] is False
 
 
+class Ticks:
+    """Ticks of automation, one after the other."""
+
+    def __init__(self, platform: Platform) -> None:
+        self._platform = platform
+        self._cursor: dg.AutomationCursor | None = None
+        self.asked()
+
+    def asked(self) -> set[str]:
+        """The last words of what the next tick asks for."""
+        defs, instance = self._platform.defs, self._platform.instance
+        with dg.partition_loading_context(dynamic_partitions_store=instance):
+            tick = dg.evaluate_automation_conditions(defs, instance, cursor=self._cursor)
+        self._cursor = tick.cursor
+        specs = defs.resolve_all_asset_specs()
+        return {spec.key.path[-1] for spec in specs if tick.get_num_requested(spec.key)}
+
+
 def test_automation_asks_for_what_changed(platform: Platform) -> None:
-    with dg.partition_loading_context(dynamic_partitions_store=platform.instance):
-        first = dg.evaluate_automation_conditions(platform.defs, platform.instance)
-        loaded(platform)
-        second = dg.evaluate_automation_conditions(
-            platform.defs, platform.instance, cursor=first.cursor
-        )
-    asked = {
-        spec.key.path[-1]
-        for spec in platform.defs.resolve_all_asset_specs()
-        if second.get_num_requested(spec.key)
-    }
+    ticks = Ticks(platform)
+    loaded(platform)
+    asked = ticks.asked()
     assert {"Person.vector", "Person.bio", "Knows.src"} <= asked
     assert not any(name.startswith(("Company", "WorksAt")) for name in asked)
+    assert ticks.asked() == set()
+
+
+def test_automation_forgets_no_update(platform: Platform) -> None:
+    """A load that is published while what an earlier one asked for is made, or right after."""
+    ticks = Ticks(platform)
+    loaded(platform)
+    first = ticks.asked()
+
+    def update(*names: str) -> None:
+        for key in platform.defs.resolve_all_asset_keys():
+            if key.path[-1] in names:
+                event = dg.AssetMaterialization(key, partition="main")
+                platform.instance.report_runless_asset_event(event)
+
+    update(*first)
+    update("Person", "Knows")
+    assert ticks.asked() == first, "a tick sees what was made, and the load after it"
+    update("Person", "Knows")
+    assert ticks.asked() == first, "a tick sees the load after what the last one asked for"
+    update(*first)
+    assert ticks.asked() == set()
 
 
 @pytest.mark.parametrize("is_confirmed", [False, True])
