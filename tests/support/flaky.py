@@ -42,7 +42,13 @@ _ROUND: Final = "_round_of_repetition"
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--times", type=int, default=20, help="how often each test is run")
-    parser.add_argument("--rounds", type=int, default=5, help="how often a run repeats its tests")
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        default=2,
+        help="how often a run repeats its tests; each Python worker of Spark that a test kills "
+        "leaves 64 MB in its Java process, which ends after some fifteen",
+    )
     parser.add_argument("--workers", type=int, default=(os.cpu_count() or 1) + 1)
     parser.add_argument(
         "--processes", action="store_true", help="repeat only tests that start processes"
