@@ -28,8 +28,10 @@ def wait_for_ever() -> list[str]:
     never, _ = os.pipe()
     seen = []
     for _ in range(2):
-        threading.Thread(target=_interrupt_elsewhere).start()
+        has_started = threading.Event()
+        threading.Thread(target=_interrupt_elsewhere, args=(has_started,)).start()
         try:
+            has_started.set()
             os.read(never, 1)
         except KeyboardInterrupt:
             seen.append("interrupted")
@@ -43,7 +45,8 @@ def ignore() -> str:
     return "went on"
 
 
-def _interrupt_elsewhere() -> None:
+def _interrupt_elsewhere(has_started: threading.Event) -> None:
+    has_started.wait()  # else the main thread may be waiting for this one to start
     wait_until(_is_waiting, "the main thread to wait", interval=0.001)
     signal.pthread_kill(threading.get_ident(), signal.SIGINT)
 
