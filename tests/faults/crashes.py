@@ -1,7 +1,7 @@
 """Processes that are killed at a point: forked from one that has imported everything already.
 
-Nothing has run in the process they are forked from, so each is as good as a fresh one, and costs a
-fraction of it.
+Only the parsers have run in the process they are forked from, so each is as good as a fresh one,
+and costs a fraction of it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _ENOUGH_SECONDS: Final = 600
 
 _processes: Final = multiprocessing.get_context("forkserver")
-_processes.set_forkserver_preload(["tests.faults.operations"])
+_processes.set_forkserver_preload(["tests.faults.operations", "tests.support.parsers"])
 
 
 def crash_at(point: str, function: Callable[..., object], *arguments: Any) -> None:

@@ -11,8 +11,6 @@ import pkgutil
 from typing import Final
 
 from omnigraph_core.cli import commands
-from omnigraph_core.query.parse import parse_queries
-from omnigraph_core.schema.read import read_schema
 from omnigraph_core.startup import hide_pandas
 
 _MODULES: Final = (
@@ -20,6 +18,7 @@ _MODULES: Final = (
     "numpy.ma",
     "pytest",
     "ulid",
+    "tests.support.parsers",
     "omnigraph_core.cli.app",
     "omnigraph_core.cli.opening",
     "omnigraph_core.client.remote",
@@ -35,5 +34,3 @@ for _module in _MODULES:
     importlib.import_module(_module)
 for _found in pkgutil.walk_packages(commands.__path__, f"{commands.__name__}."):
     importlib.import_module(_found.name)
-read_schema("node Part { sku: String @key }", "warm.pg")
-parse_queries("query all() { match { $p: Part } return { $p.sku } }")
