@@ -17,14 +17,17 @@ if TYPE_CHECKING:
     from omnigraph_core.manifest.image import GraphCommit
     from omnigraph_core.manifest.snapshot import Snapshot
 
+Rows = list[dict[str, Any]]
+
 
 def state_of(address: str) -> dict[str, Any]:
     """Everything but ids and times, which no two runs share. Checks what holds of every state."""
     og = Omnigraph.open(address)
+    contents = Contents(og)
     state = {
-        "branches": {name: _branch(og, name) for name in og.branch_list()},
+        "branches": {name: _branch(og, contents, name) for name in og.branch_list()},
         "tags": {
-            tag.tag: rows_of(og, og.snapshot_of(ReadTarget(tag=tag.tag))) for tag in og.tag_list()
+            tag.tag: contents.of(og.snapshot_of(ReadTarget(tag=tag.tag))) for tag in og.tag_list()
         },
         "runs": sorted((run.operation_hash, str(run.status)) for run in og.list_runs()),
     }
@@ -32,9 +35,9 @@ def state_of(address: str) -> dict[str, Any]:
     return state
 
 
-def _branch(og: Omnigraph, name: str) -> dict[str, Any]:
+def _branch(og: Omnigraph, contents: Contents, name: str) -> dict[str, Any]:
     snapshot = og.snapshot(name)
-    rows = rows_of(og, snapshot)
+    rows = contents.of(snapshot)
     for key, entry in snapshot.tables.items():
         assert entry.row_count == len(rows[key]), f"{key} on {name}"
     return {
@@ -49,15 +52,27 @@ def _branch(og: Omnigraph, name: str) -> dict[str, Any]:
     }
 
 
-def rows_of(og: Omnigraph, snapshot: Snapshot) -> dict[str, list[dict[str, Any]]]:
-    """Every row of every table, by id; ids that were made up are all the same."""
-    return {
-        key: sorted(
-            (_without_made_up_id(row) for row in og.table(snapshot, key).read().to_pylist()),
-            key=lambda row: (str(row["id"]), str(row.get("src"))),
-        )
-        for key in snapshot.tables
-    }
+class Contents:
+    """Rows of the snapshots of a graph; what several snapshots share is read once."""
+
+    def __init__(self, og: Omnigraph) -> None:
+        self._og = og
+        self._known: dict[tuple[str, int], Rows] = {}
+
+    def of(self, snapshot: Snapshot) -> dict[str, Rows]:
+        """Every row of every table, by id; ids that were made up are all the same."""
+        return {key: self._rows(snapshot, key) for key in snapshot.tables}
+
+    def _rows(self, snapshot: Snapshot, key: str) -> Rows:
+        entry = snapshot.table(key)
+        pin = (entry.location, entry.physical_version)
+        if pin not in self._known:
+            rows = self._og.table(snapshot, key).read().to_pylist()
+            self._known[pin] = sorted(
+                map(_without_made_up_id, rows),
+                key=lambda row: (str(row["id"]), str(row.get("src"))),
+            )
+        return self._known[pin]
 
 
 def _without_made_up_id(row: dict[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.errors import SnapshotNotFound, StorageError
 from omnigraph_core.failpoints import Failpoint, arm
 from tests.faults.crashes import crash_at
-from tests.faults.states import check_actors, rows_of, state_of
+from tests.faults.states import Contents, check_actors, state_of
 from tests.faults.writes import records
 
 if TYPE_CHECKING:
@@ -102,6 +102,7 @@ def check_nothing_kept_is_harmed(address: str, undisturbed: Undisturbed) -> None
 def versions_of(address: str) -> dict[tuple[str, int], Any]:
     """The rows of every version of every branch that can be opened."""
     og = Omnigraph.open(address)
+    contents = Contents(og)
     found = {}
     for branch in og.branch_list():
         for version in range(1, og.snapshot(branch).manifest_version + 1):
@@ -109,7 +110,7 @@ def versions_of(address: str) -> dict[tuple[str, int], Any]:
                 snapshot = og.snapshot_at_version(version, branch=branch)
             except SnapshotNotFound:
                 continue
-            found[branch, version] = rows_of(og, snapshot)
+            found[branch, version] = contents.of(snapshot)
     return found
 
 

@@ -7,6 +7,7 @@ import json
 import os
 import resource
 import signal
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -97,6 +98,7 @@ def check_ingest(address: str, point: str, copies: Copies) -> None:
     assert state_of(address) == expected(copies, ingest)
 
 
+@cache
 def expected(copies: Copies, *done: Callable[[str], None]) -> dict[str, Any]:
     address = copies.of("written")
     for act in done:
