@@ -7,6 +7,7 @@ one table are in memory. Each table version is checked once, however many branch
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -80,6 +81,7 @@ def _pins(seen: Seen, catalog: Catalog, type: GraphType) -> Iterator[Pin | None]
 def _check_table(
     store: Store, seen: Seen, catalog: Catalog, type: GraphType
 ) -> tuple[list[Finding], int]:
+    @cache
     def opened(table_key: str) -> Table:
         entry = seen.snapshot.table(table_key)
         return open_table(store, entry.location, entry.physical_version)
