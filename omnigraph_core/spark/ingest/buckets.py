@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from dataclasses import dataclass
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
@@ -15,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph_core.spark.ingest.model import Keys
 from omnigraph_core.topology.text_hash import hash_texts
 
 if TYPE_CHECKING:
@@ -25,6 +25,18 @@ if TYPE_CHECKING:
 
 _LENGTH: Final = Struct("<Q")
 _MIX: Final = np.uint64(0x9E3779B97F4A7C15)
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """An object of rows by bucket: `bounds[b]` to `bounds[b + 1]` are the bytes of bucket b."""
+
+    name: str
+    bounds: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        return self.bounds[-1]
 
 
 def put_keys(

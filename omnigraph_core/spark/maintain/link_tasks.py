@@ -28,7 +28,7 @@ from omnigraph_core.topology.adjacency import Entries, arrange
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from omnigraph_core.spark.ingest.model import Keys
+    from omnigraph_core.spark.ingest.buckets import Keys
 
 SOURCE: Final = "src"
 TARGET: Final = "dst"

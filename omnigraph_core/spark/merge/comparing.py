@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from omnigraph_core.compare.candidates import IdRange
     from omnigraph_core.compare.view import RowView
-    from omnigraph_core.spark.ingest.model import Keys
+    from omnigraph_core.spark.ingest.buckets import Keys
     from omnigraph_core.spark.merge.runs import Run, Slice
     from omnigraph_core.spark.merge.views import Job, ViewPlace
     from omnigraph_core.spark.runner import Runner

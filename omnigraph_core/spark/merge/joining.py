@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from omnigraph_core.compare.touched import TouchedRows
     from omnigraph_core.merge.row_merge import Counted, MergedViews
-    from omnigraph_core.spark.ingest.model import Keys
+    from omnigraph_core.spark.ingest.buckets import Keys
     from omnigraph_core.spark.merge.views import Job
 
 PROPERTY: Final = "is "

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from omnigraph_core.merge.row_merge import RowMerge
-    from omnigraph_core.spark.ingest.model import Keys
+    from omnigraph_core.spark.ingest.buckets import Keys
     from omnigraph_core.spark.merge.views import Job
     from omnigraph_core.spark.runner import Runner
     from omnigraph_core.storage.dataset import Table

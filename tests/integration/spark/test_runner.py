@@ -52,11 +52,12 @@ def test_an_error_of_ours_arrives_as_it_was(driver: Driver) -> None:
 def test_any_other_error_names_job_and_task(driver: Driver) -> None:
     found = driver.call(jobs.failure, "divide")
     assert found["type"] == "JobFailed"
+    (task,) = found["details"]["tasks"]
+    assert task in (0, 2)
     assert found["message"] == (
-        "task 1 of 4 of `four tasks` failed: ZeroDivisionError: division by zero"
+        f"task {task + 1} of 4 of `four tasks` failed: ZeroDivisionError: division by zero"
     )
     assert found["details"]["job"] == "four tasks"
-    assert found["details"]["tasks"] == [0, 2]
     assert "in divide" in found["details"]["trace"]
     assert "in divide" in found["cause"]
 
@@ -65,7 +66,6 @@ def test_what_cannot_travel_is_an_error(driver: Driver) -> None:
     found = driver.call(jobs.failure, "return_a_lock")
     assert found["type"] == "JobFailed"
     assert "cannot pickle '_thread.lock' object" in found["message"]
-    assert found["details"]["tasks"] == [0, 1, 2, 3]
 
     found = driver.call(jobs.failure, "hold_a_lock")
     assert found["type"] == "MergeConflicts"
