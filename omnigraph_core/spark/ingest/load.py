@@ -1,8 +1,8 @@
 """A load on many executors, from parts of the input to one commit, or nothing and every reason why.
 
-Reading writes files nobody refers to. Then the keys are compared with the newest rows bucket by
-bucket, suspected rows are checked as in every write, a version is staged per table, and all are
-published together. Losing a race repeats the second half only.
+Reading writes files nobody refers to. Then the keys are compared with those of the newest rows
+behind Spark's shuffle, suspected rows are checked as in every write, a version is staged per table,
+and all are published together. Losing a race repeats the second half only.
 """
 
 from __future__ import annotations

@@ -76,6 +76,15 @@ def test_what_cannot_travel_is_an_error(driver: Driver) -> None:
     assert "lock" in said.removeprefix("JobFailed: Spark could not run `locks`: ")
 
 
+def test_blocks_meet_behind_the_shuffle(driver: Driver, tmp_path: Path) -> None:
+    assert driver.call(jobs.exchange, 0) == []
+    expected = [[task * partition for task in range(5)] for partition in range(jobs.PARTITIONS)]
+    assert driver.call(jobs.exchange, 5) == expected
+    assert driver.call(jobs.exchange, 5, str(tmp_path)) == expected, "what passes is not noticed"
+    attempts = [len(list(tmp_path.glob(f"emit-{number}-*"))) for number in range(5)]
+    assert attempts[1] == 2
+
+
 def test_a_killed_worker_is_replaced(driver: Driver, tmp_path: Path) -> None:
     assert driver.call(jobs.survive, str(tmp_path)) == [0, 10, 20, 30, 40]
     attempts = [len(list(tmp_path.glob(f"attempt-{number}-*"))) for number in range(5)]
