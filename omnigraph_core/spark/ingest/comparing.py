@@ -71,11 +71,14 @@ def compare_with_committed(
     keys: Sequence[PartKeys],
     snapshot: Snapshot,
     runner: Runner,
+    *,
+    has_bad_rows: bool = False,
 ) -> Comparison:
     """Look at the keys of the input, beside the rows of a state.
 
     Args:
         keys: of all parts, in their order.
+        has_bad_rows: some rows of the input are known to be bad.
     """
     loaded = tuple(dict.fromkeys(key for part in read for key in part.types))
     known = {key: sum(part.known.get(key, 0) for part in read) for key in loaded}
@@ -95,8 +98,9 @@ def compare_with_committed(
         versions,
         filled if is_looked_up else {},
     )
+    inspection = Inspection(job, loaded, has_bad_rows)
     inspected = runner.exchange(
-        emission.blocks, tasks, Inspection(job, loaded), emission.partitions, name="compare keys"
+        emission.blocks, tasks, inspection, emission.partitions, name="compare keys"
     )
     return Comparison(loaded, inspected, frozenset(wanted))
 

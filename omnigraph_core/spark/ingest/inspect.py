@@ -87,6 +87,11 @@ def suspected_ends_name(table_key: str, rule: Rule, side: str) -> str:
     return f"ends {side} {rule.value} {table_key}"
 
 
+def related_name(table_key: str) -> str:
+    """Hashes of ids: rows of the input that have them decide about suspected rows as well."""
+    return f"related {table_key}"
+
+
 def replaced_name(table_key: str) -> str:
     """Rows that do not stay: part, row and place."""
     return f"replaced {table_key}"
@@ -109,17 +114,20 @@ class Inspection:
     job: Job
     loaded: tuple[str, ...]
     """The keys of the tables the input has rows for."""
+    has_bad_rows: bool = False
+    """Some rows are known to be bad: what they would replace stays."""
 
     def __call__(self, partition: int, received: Received) -> Inspected:
         """Look at a partition."""
-        return _Partition(self.job, self.loaded, received).run()
+        return _Partition(self, received).run()
 
 
 class _Partition:
-    def __init__(self, job: Job, loaded: tuple[str, ...], received: Received) -> None:
-        self._job = job
-        self._types = {key: graph_type(job, key) for key in loaded}
-        self._keys = _Keys(job, received)
+    def __init__(self, inspection: Inspection, received: Received) -> None:
+        self._job = inspection.job
+        self._has_bad_rows = inspection.has_bad_rows
+        self._types = {key: graph_type(self._job, key) for key in inspection.loaded}
+        self._keys = _Keys(self._job, received)
         self._found = Inspected()
         self._tables: dict[str, list[pa.Table]] = defaultdict(list)
 
@@ -162,6 +170,12 @@ class _Partition:
             self._found.suspects[key, rule] += int(ends["count"].sum(dtype=np.int64))
             columns = {column: ends[column] for column in ("h1", "h2", "count")}
             self._keep(suspected_ends_name(key, rule, side), **{PART: parts, **columns})
+
+    def _relate(self, key: str, committed_keys: np.ndarray) -> None:
+        """Have rows of the input looked at that replace these committed ones."""
+        if self._job.mode is LoadMode.MERGE and len(committed_keys):
+            columns = {"h1": committed_keys["o1"], "h2": committed_keys["o2"]}
+            self._keep(related_name(key), **columns)
 
     def _look_at_ids(self, key: str, type: GraphType) -> None:
         name = id_name(key)
@@ -242,13 +256,14 @@ class _Partition:
         (edges, replaced), edge_count = unified(owned, before, other=True)
         total += _distinct_counts(owners, edges, count)
         if not self._is_overwrite and len(before):
-            stays = ~_marked(edges, edge_count)[replaced]
+            stays = ~_marked(edges, edge_count)[replaced] | self._has_bad_rows
             total += _distinct_counts(kept[stays], replaced[stays], count)
         limits = edge.cardinality
         is_wrong = total < limits.minimum
         if limits.maximum is not None:
             is_wrong |= total > limits.maximum
         self._suspect_ends(key, Rule.CARDINALITY, "src", is_wrong[codes])
+        self._relate(key, before[(is_wrong & _marked(codes, count))[kept]])
 
     def _note_lost_sources(self, key: str, edge: EdgeType) -> None:
         """Sources that had edges, need some and have none now, unless they are gone themselves."""
@@ -261,10 +276,11 @@ class _Partition:
         if node_key in self._types:
             is_lost &= self._is_among(name, [id_name(node_key), claimed_name(node_key)])
         if is_lost.any():
-            (codes,), _ = unified(before[is_lost])
+            lost = np.sort(before[is_lost], order="address")
+            (codes,), _ = unified(lost)
             _, first = np.unique(codes, return_index=True)
             self._found.lost_sources[key] += len(first)
-            self._keep(lost_name(key), **{ADDRESSES: before[is_lost]["address"][first]})
+            self._keep(lost_name(key), **{ADDRESSES: lost["address"][first]})
 
     def _look_at_tuples(self, key: str, number: int) -> None:
         name = unique_name(key, number)
@@ -278,7 +294,9 @@ class _Partition:
             at[there[::-1]] = np.arange(len(there))[::-1]
             holder = at[codes]
             is_own = (given["o1"] == before["o1"][holder]) & (given["o2"] == before["o2"][holder])
-            is_wrong |= (holder >= 0) & ~is_own
+            is_held = (holder >= 0) & ~is_own
+            is_wrong |= is_held
+            self._relate(key, before[holder[is_held]])
         self._suspect(key, Rule.UNIQUE, name, is_wrong)
 
     def _orphans(self) -> Iterator[Orphans]:

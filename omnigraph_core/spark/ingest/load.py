@@ -171,12 +171,11 @@ class _Loader:
         self._left_out = {}
         is_beyond_mending = False
         while True:
-            comparison = compare_with_committed(
-                job, self._read, self._keys(), snapshot, self._runner
-            )
             view = CommittedView(lambda key: self._open(snapshot, key))
-            found = self._collector()
-            bad = self._settled(job, comparison, view, found)
+            comparison, found, bad = self._inspected(job, snapshot, view)
+            if bad and not self._options.is_skipping_bad and self._options.mode is LoadMode.MERGE:
+                # What bad rows would replace stays, and others may break a rule because of it.
+                comparison, found, bad = self._inspected(job, snapshot, view, has_bad_rows=True)
             if not self._options.is_skipping_bad or not bad:
                 self._in_sets = Violations.together(self._in_sets, found)
                 is_beyond_mending = found.total > 0
@@ -196,13 +195,19 @@ class _Loader:
         )
         return comparison, view.read | comparison.looked_at
 
-    def _settled(
-        self, job: Job, comparison: Comparison, view: CommittedView, found: Violations
-    ) -> Mapping[str, pa.Table]:
+    def _inspected(
+        self, job: Job, snapshot: Snapshot, view: CommittedView, *, has_bad_rows: bool = False
+    ) -> tuple[Comparison, Violations, Mapping[str, pa.Table]]:
+        """What is found out from keys, every problem in it, and the rows that have one."""
+        keys, found = self._keys(), self._collector()
+        comparison = compare_with_committed(
+            job, self._read, keys, snapshot, self._runner, has_bad_rows=has_bad_rows
+        )
         if not comparison.is_suspicious:
-            return {}
-        input = Input(self._parts, self._first_lines(), self._keys())
-        return check_suspects(job, input, comparison, view, self._places, found, self._runner)
+            return comparison, found, {}
+        input = Input(self._parts, self._first_lines(), keys)
+        bad = check_suspects(job, input, comparison, view, self._places, found, self._runner)
+        return comparison, found, bad
 
     def _leave_out(self, bad: Mapping[str, pa.Table]) -> None:
         for key, rows in bad.items():

@@ -24,6 +24,7 @@ from omnigraph_core.spark.ingest.inspect import (
     PART,
     ROW,
     lost_name,
+    related_name,
     replaced_name,
     suspected_ends_name,
     suspects_name,
@@ -146,6 +147,7 @@ class _Check:
 
     def run(self, places: Places, violations: Violations) -> dict[str, pa.Table]:
         self._choose(violations)
+        self._find_related()
         self._fetch()
         self._add_edges_of_sources()
         self._add_ends()
@@ -164,6 +166,7 @@ class _Check:
     def _choose(self, violations: Violations) -> None:
         """What partitions suspect; those that are beyond a limit are counted as suspected."""
         room = _MOST_SUSPECTS
+        lost: dict[str, list[np.ndarray]] = defaultdict(list)
         for found in self._comparison.inspected:
             if not found.suspects and not found.lost_sources:
                 continue
@@ -180,12 +183,14 @@ class _Check:
                         room = self._choose_ends(key, rule, side, ends, room, violations)
             for key in found.lost_sources:
                 addresses = tables[lost_name(key)].column(ADDRESSES)
-                lost = take_rows(self._view.open(key), addresses.slice(0, room), ("src",))
-                known = self._lost_sources.get(key, _NO_IDS)
-                chunks = [known, *lost.column("src").chunks]
-                self._lost_sources[key] = pa.chunked_array(chunks, pa.utf8()).combine_chunks()
+                lost[key].append(addresses.slice(0, room).to_numpy())
                 violations.count(Rule.CARDINALITY, max(len(addresses) - room, 0))
                 room = max(room - len(addresses), 0)
+        for key, found_there in lost.items():
+            # In the order in which one process would come across them.
+            addresses = pa.array(np.sort(np.concatenate(found_there)))
+            sources = take_rows(self._view.open(key), addresses, ("src",)).column("src")
+            self._lost_sources[key] = pa.concat_arrays([_NO_IDS, *sources.chunks])
 
     def _choose_ends(
         self, key: str, rule: Rule, side: str, ends: pa.Table, room: int, violations: Violations
@@ -203,6 +208,25 @@ class _Check:
             found = self._ends.setdefault(part, {}).setdefault((key, side), [])
             found.append(hashes[parts == part])
         return max(room - int(total[-1]), 0)
+
+    def _find_related(self) -> None:
+        """Have rows looked at that replace committed ones which suspected rows meet."""
+        tables = {}
+        for key in self._comparison.loaded:
+            name = related_name(key)
+            found = [
+                self._job.scratch.read_tables(kept)[name] for kept in self._comparison.objects(name)
+            ]
+            if found:
+                tables[key] = pa.concat_tables(found)
+        if tables:
+            name = self._job.scratch.put_tables("sought", tables)
+            tasks = [(keys, name) for keys in self._input.keys]
+            for hits in self._runner.map(
+                partial(find_hashed_rows, self._job), tasks, name="find rows that belong together"
+            ):
+                for key, rows in hits.items():
+                    self._wanted.add(key, rows)
 
     def _report_orphans(self, violations: Violations) -> None:
         """Report the orphans of all partitions, in the order of the schema."""
@@ -385,6 +409,25 @@ def _is_in(hashes: Hashes, sought: np.ndarray) -> np.ndarray:
     return found
 
 
+def find_hashed_rows(job: Job, task: tuple[PartKeys, str]) -> dict[str, pa.Table]:
+    """By table key the rows of a part whose ids have one of the hashes."""
+    keys, name = task
+    tables, hasher = keys.read(job), Hasher(job.seed)
+    found = {}
+    for key, sought in job.scratch.read_tables(name).items():
+        rows = tables.get(key)
+        if rows is not None:
+            hashes = np.zeros(sought.num_rows, HASH)
+            hashes["h1"], hashes["h2"] = sought.column("h1"), sought.column("h2")
+            is_there = _is_in(hasher.texts(rows.column("id")), hashes)
+            found[key] = _rows_of(keys.part, rows.filter(pa.array(is_there)).column(NUMBER))
+    return found
+
+
+def _rows_of(part: int, numbers: pa.ChunkedArray) -> pa.Table:
+    return pa.table({PART: pa.array(np.full(len(numbers), part, np.int32)), ROW: numbers})
+
+
 def find_rows_of_part(job: Job, task: tuple[PartKeys, str]) -> dict[str, tuple[pa.Table, pa.Array]]:
     """By section the rows of a part that have one of the values, and ids of refused records."""
     keys, name = task
@@ -397,8 +440,7 @@ def find_rows_of_part(job: Job, task: tuple[PartKeys, str]) -> dict[str, tuple[p
         hits, ids = _NO_ROWS, _NO_IDS
         if rows is not None:
             hit = rows.filter(pc.is_in(rows.column(column), value_set=values)).column(NUMBER)
-            parts = pa.array(np.full(len(hit), keys.part, np.int32))
-            hits = pa.table({PART: parts, ROW: hit})
+            hits = _rows_of(keys.part, hit)
         if claimed is not None and kind == "id":
             known = claimed.column("id")
             ids = pc.unique(known.filter(pc.is_in(known, value_set=values)))
