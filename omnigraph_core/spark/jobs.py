@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar, cast
 
 from omnigraph_core import interruption
 from omnigraph_core.errors import JobFailed, OmnigraphError
-from omnigraph_core.spark.outcomes import settled
+from omnigraph_core.spark.outcomes import error_of, settled
 from omnigraph_core.spark.session import is_connect
 from omnigraph_core.spark.told import advice, summary
 
@@ -63,7 +63,7 @@ def collect(
                     on_done(done)
     finally:
         running.stop()
-    rows = _returned(running.result(), name)
+    rows = _returned(running.result(), name, count)
     if on_done is not None:
         on_done(count)
     return rows
@@ -81,7 +81,7 @@ def run(session: SparkSession, work: Callable[[], T], *, name: str) -> T:
             interruption.pause()
     finally:
         running.stop()
-    return _returned(running.result(), name)
+    return _returned(running.result(), name, 0)
 
 
 def _job(session: SparkSession, name: str, count: int) -> _Job:
@@ -89,12 +89,17 @@ def _job(session: SparkSession, name: str, count: int) -> _Job:
     return make(session, f"omnigraph-{uuid.uuid4().hex}", name, count)
 
 
-def _returned(done: Future[T], name: str) -> T:
+def _returned(done: Future[T], name: str, count: int) -> T:
     problem = done.exception()
     if problem is None:
         return done.result()
     if isinstance(problem, OmnigraphError):
         raise problem
+    raised = error_of(
+        str(problem), summary=summary(problem), name=name, count=count, hint=advice(problem)
+    )
+    if raised is not None:
+        raise raised
     raise JobFailed(
         f"Spark could not run `{name}`: {summary(problem)}",
         job=name,

@@ -1,17 +1,21 @@
-"""What becomes of a task: a value, or an error that is carried as a value until all are done.
+"""What becomes of a task: a value, or an error that no other attempt would spare the caller.
 
-This is the one place of Spark jobs where any exception is caught. An error of a task is a result,
-so that it reaches the driver as the error it is, once, and beside those of the other tasks.
+Errors of ours that say that a retry is useless are results: they reach the driver as they are,
+beside those of the other tasks. Anything else is raised in the task, for Spark to try it again;
+what is left of it when Spark has given up is found in Spark's own error (`error_of`).
 """
 
 from __future__ import annotations
 
+import json
+import re
 import traceback
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from omnigraph_core.errors import JobFailed, OmnigraphError
+from omnigraph_core.errors.wire import error_document, error_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,6 +25,9 @@ R = TypeVar("R")
 
 _NAMED: Final = 10
 """Failed tasks that a note names; there may be thousands."""
+_TASK: Final = "omnigraph task "
+_ERROR: Final = "omnigraph error "
+"""How notes begin that a task adds to what it raises."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,22 +39,33 @@ class Returned(Generic[R]):
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """What a task raised: an error of ours as it was, or the text of any other."""
+    """The error that a task raised, and where."""
 
-    error: OmnigraphError | None
-    summary: str
+    error: OmnigraphError
     trace: str
 
 
-def attempt(work: Callable[[T], R], task: T) -> Returned[R] | Failed:
-    """Do a task; whatever it raises is its outcome."""
+def attempt(work: Callable[[T], R], task: T, number: int) -> Returned[R] | Failed:
+    """Do a task. An error that a retry cannot change is its outcome; any other is raised.
+
+    Args:
+        number: of the task, which is noted on what is raised.
+    """
     try:
         return Returned(work(task))
     except OmnigraphError as problem:
-        return Failed(problem, problem.message, _trace(problem))
-    except Exception as problem:  # noqa: BLE001
-        summary = "".join(traceback.format_exception_only(problem)).strip()
-        return Failed(None, summary, _trace(problem))
+        if not problem.retryable:
+            return Failed(problem, "".join(traceback.format_exception(problem)))
+        note_error(problem)
+        raise
+    except Exception as problem:
+        problem.add_note(f"{_TASK}{number}")
+        raise
+
+
+def note_error(problem: OmnigraphError) -> None:
+    """Have an error told in the text that Spark makes of it, for `error_of`."""
+    problem.add_note(f"{_ERROR}{json.dumps(error_document(problem))}")
 
 
 def settled(work: Callable[[], R]) -> Future[R]:
@@ -60,12 +78,37 @@ def settled(work: Callable[[], R]) -> Future[R]:
     return done
 
 
-def _trace(problem: Exception) -> str:
-    return "".join(traceback.format_exception(problem))
-
-
 class WorkerTraceback(Exception):
     """Where a task failed, in the words of the process that ran it."""
+
+
+def error_of(
+    trace: str, *, summary: str, name: str, count: int, hint: str | None = None
+) -> OmnigraphError | None:
+    """The error that the trace of a worker tells of; None if no task of ours raised it.
+
+    Args:
+        summary: of the trace.
+        name: of the job, which has so many tasks.
+    """
+    document = re.search(rf"^{_ERROR}(\{{.*\}})$", trace, re.MULTILINE)
+    task = re.search(rf"^{_TASK}(\d+)$", trace, re.MULTILINE)
+    error: OmnigraphError
+    if document is not None:
+        error = error_from(json.loads(document.group(1)), 500)
+    elif task is not None:
+        number = int(task.group(1))
+        error = JobFailed(
+            f"task {number + 1} of {count} of `{name}` failed: {summary}",
+            job=name,
+            tasks=(number,),
+            trace=trace,
+            hint=hint,
+        )
+    else:
+        return None
+    error.__cause__ = WorkerTraceback(f"\n{trace}")
+    return error
 
 
 def values(outcomes: Sequence[Returned[R] | Failed], *, name: str) -> list[R]:
@@ -73,7 +116,6 @@ def values(outcomes: Sequence[Returned[R] | Failed], *, name: str) -> list[R]:
 
     Raises:
         OmnigraphError: the first error that a task raised, with its facts.
-        JobFailed: the first failure is not an error of ours.
     """
     failures = {
         number: outcome for number, outcome in enumerate(outcomes) if isinstance(outcome, Failed)
@@ -84,15 +126,8 @@ def values(outcomes: Sequence[Returned[R] | Failed], *, name: str) -> list[R]:
 
 
 def _first(failures: dict[int, Failed], count: int, name: str) -> OmnigraphError:
-    number, failure = next(iter(failures.items()))
+    failure = next(iter(failures.values()))
     error = failure.error
-    if error is None:
-        error = JobFailed(
-            f"task {number + 1} of {count} of `{name}` failed: {failure.summary}",
-            job=name,
-            tasks=tuple(failures),
-            trace=failure.trace,
-        )
     error.__cause__ = WorkerTraceback(f"\n{failure.trace}")
     if len(failures) > 1:
         named = ", ".join(str(other + 1) for other in list(failures)[:_NAMED])

@@ -1,24 +1,32 @@
 """Work on many tasks at once: each is one Spark task, and each has exactly one result.
 
-A task is a small description of work, as are results; rows never pass through here. The same
+A task is a small description of work, as are results; rows never pass through here. Keys do, in an
+exchange: tasks emit blocks of bytes, which Spark's shuffle brings together by partition. The same
 functions run one after the other in this process, on this machine, on a cluster and behind Spark
-Connect. A worker that dies is replaced by Spark; an attempt that lost against another leaves no
-result behind, but may leave files: they belong to no version and are cleaned up like any others.
+Connect. Spark repeats a task that raises or whose worker dies; an attempt that lost against another
+leaves no result behind, but may leave files: they belong to no version and are cleaned up like any
+others.
 """
 
 from __future__ import annotations
 
+import itertools
+import traceback
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from omnigraph_core import interruption
-from omnigraph_core.errors import InvariantBroken
-from omnigraph_core.spark.outcomes import attempt, values
+from omnigraph_core.errors import InvariantBroken, OmnigraphError
+from omnigraph_core.spark.blocks import Gathered
+from omnigraph_core.spark.outcomes import attempt, error_of, settled, values
 from omnigraph_core.spark.settings import for_executors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
+
+    from omnigraph_core.spark.blocks import Blocks, Received
+    from omnigraph_core.spark.outcomes import Failed, Returned
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -45,7 +53,8 @@ class Runner(Protocol):
     ) -> list[R]:
         """What `work` returns for each task, in their order.
 
-        All tasks are done, also if some fail; then the first failure is raised.
+        An error of ours that no retry can change does not stop the other tasks; the first is raised
+        when all are done. Whatever else a task raises, Spark tries it again.
 
         Args:
             name: of the job, for those who watch it and in errors.
@@ -53,7 +62,28 @@ class Runner(Protocol):
 
         Raises:
             OmnigraphError: an error of ours that a task raised, as it was.
-            JobFailed: a task raised anything else, or the job could not be run to its end.
+            JobFailed: a task raised anything else again and again, or the job could not be run to
+                its end.
+        """
+        ...
+
+    def exchange(
+        self,
+        emit: Callable[[T], Iterable[Blocks]],
+        tasks: Sequence[T],
+        meet: Callable[[int, Received], R],
+        partitions: int,
+        *,
+        name: str,
+    ) -> list[R]:
+        """What `meet` returns for each partition that blocks were emitted for, in their order.
+
+        Args:
+            emit: the blocks of a task, the same in every attempt, each section at most once.
+            meet: is given the number of a partition and all blocks for it.
+
+        Raises:
+            OmnigraphError, JobFailed: as for `map`.
         """
         ...
 
@@ -71,13 +101,49 @@ class InProcessRunner:
         name: str,
         on_done: Callable[[int], None] | None = None,
     ) -> list[R]:
-        outcomes = []
+        outcomes: list[Returned[R] | Failed] = []
         for task in tasks:
             interruption.pause()
-            outcomes.append(attempt(work, task))
+            outcomes.append(_attempt(work, task, name=name, number=len(outcomes), count=len(tasks)))
             if on_done is not None:
                 on_done(len(outcomes))
         return values(outcomes, name=name)
+
+    def exchange(
+        self,
+        emit: Callable[[T], Iterable[Blocks]],
+        tasks: Sequence[T],
+        meet: Callable[[int, Received], R],
+        partitions: int,
+        *,
+        name: str,
+    ) -> list[R]:
+        import pyarrow as pa
+
+        gathered = Gathered()
+        for writer, emitted in enumerate(self.map(lambda task: list(emit(task)), tasks, name=name)):
+            for blocks in emitted:
+                content = memoryview(pa.py_buffer(blocks.content))
+                for partition, (start, end) in enumerate(itertools.pairwise(blocks.ends.tolist())):
+                    if end > start:
+                        block = bytes(content[start:end])
+                        gathered.add(partition, writer, blocks.section, block)
+        return self.map(lambda received: meet(*received), list(gathered.partitions()), name=name)
+
+
+def _attempt(
+    work: Callable[[T], R], task: T, *, name: str, number: int, count: int
+) -> Returned[R] | Failed:
+    """The same as on Spark, where nothing would be tried again."""
+    done = settled(lambda: attempt(work, task, number))
+    problem = done.exception()
+    if problem is None:
+        return done.result()
+    if isinstance(problem, OmnigraphError):
+        raise problem
+    trace = "".join(traceback.format_exception(problem))
+    told = traceback.format_exception_only(problem)[0].strip()
+    raise error_of(trace, summary=told, name=name, count=count) or problem
 
 
 class SparkRunner:
@@ -127,6 +193,32 @@ class SparkRunner:
         if len(rows) != len(tasks) or outcomes.keys() != set(range(len(tasks))):
             raise InvariantBroken(f"`{name}` has one result for each task")
         return values([unpack(bytes(outcomes[at])) for at in range(len(tasks))], name=name)
+
+    def exchange(
+        self,
+        emit: Callable[[T], Iterable[Blocks]],
+        tasks: Sequence[T],
+        meet: Callable[[int, Received], R],
+        partitions: int,
+        *,
+        name: str,
+    ) -> list[R]:
+        if not tasks:
+            return []
+        from omnigraph_core.spark.jobs import collect
+        from omnigraph_core.spark.worker import BLOCKS, OUTCOMES, emitter, meeter, unpack
+
+        def planned() -> DataFrame:
+            blocks = _task_frame(self.session, tasks).mapInArrow(emitter(emit, variables), BLOCKS)
+            met = blocks.repartitionById(partitions, "partition")
+            return met.mapInArrow(meeter(meet, variables), OUTCOMES)
+
+        variables = self.variables()
+        rows = collect(self.session, planned, name=name, count=partitions)
+        outcomes = {row["task"]: row["outcome"] for row in rows}
+        if len(rows) != len(outcomes):
+            raise InvariantBroken(f"`{name}` has one result for each partition")
+        return values([unpack(bytes(outcomes[at])) for at in sorted(outcomes)], name=name)
 
     def variables(self) -> Mapping[str, str]:
         """What tasks see of the environment of whoever asks for them."""

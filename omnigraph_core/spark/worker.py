@@ -1,61 +1,169 @@
 """What runs on an executor: tasks come in as bytes, one outcome for each goes out as bytes.
 
-A worker that dies returns nothing, and Spark gives its task to another. Only descriptions of work
-and of what was made pass through here, never rows.
+A worker that dies returns nothing, and Spark gives its task to another. Only descriptions of work,
+of what was made, and keys pass through here, never rows.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from pickle import PicklingError
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+import numpy as np
 import pyarrow as pa
 from pyspark import cloudpickle
 
 from omnigraph_core import settings
 from omnigraph_core.errors.wire import error_document, error_from
+from omnigraph_core.spark.blocks import Blocks, Gathered
 from omnigraph_core.spark.outcomes import Failed, Returned, attempt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from omnigraph_core.errors import OmnigraphError
+    from omnigraph_core.spark.blocks import Received
+
+    Batches = Iterator[pa.RecordBatch]
+
+R = TypeVar("R")
 
 TASKS: Final = pa.schema([("task", pa.int32()), ("payload", pa.binary())])
 OUTCOMES: Final = "task int, outcome binary"
+BLOCKS: Final = "partition int, writer int, section int, block binary"
+
+_FAILED: Final = -1
+"""The section of a block that tells of a task that failed."""
+_BATCH_BYTES: Final = 32 << 20
+"""Of blocks that are handed to Spark together."""
 
 
 def batch_worker(
     work: Callable[[Any], object], environment: Mapping[str, str]
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+) -> Callable[[Batches], Batches]:
     """A function for `mapInArrow`; the work and the variables travel in it.
 
     Args:
         environment: variables of the driver that its tasks see as well.
     """
 
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for row in batch.to_pylist():
-                outcome = outcome_of(work, row["payload"], environment)
-                yield pa.RecordBatch.from_arrays(
-                    [pa.array([row["task"]], pa.int32()), pa.array([outcome], pa.binary())],
-                    ["task", "outcome"],
-                )
+    def run(batches: Batches) -> Batches:
+        take_on(environment)
+        for number, payload in _tasks(batches):
+            yield _outcome_batch(number, outcome_of(work, payload, number))
 
     return run
 
 
-def outcome_of(
-    work: Callable[[Any], object], payload: bytes, environment: Mapping[str, str]
-) -> bytes:
+def emitter(
+    emit: Callable[[Any], Iterable[Blocks]], environment: Mapping[str, str]
+) -> Callable[[Batches], Batches]:
+    """A function for `mapInArrow`: tasks come in, their blocks for all partitions go out.
+
+    Whatever attempt of a task wins, it has emitted the same bytes in the same order: Spark may
+    repeat tasks of this stage while others have read what they emitted before.
+    """
+
+    def run(batches: Batches) -> Batches:
+        take_on(environment)
+        for number, payload in _tasks(batches):
+            yield from _emitted(emit, payload, number)
+
+    return run
+
+
+def _emitted(emit: Callable[[Any], Iterable[Blocks]], payload: bytes, number: int) -> Batches:
+    begun = attempt(lambda packed: iter(emit(cloudpickle.loads(packed))), payload, number)
+    found: Returned[Blocks | None] | Failed
+    if isinstance(begun, Returned):
+        found = attempt(_next, begun.value, number)
+        while isinstance(found, Returned) and found.value is not None:
+            yield from _block_batches(found.value, number)
+            found = attempt(_next, begun.value, number)
+    else:
+        found = begun
+    if isinstance(found, Failed):
+        content = pack_failure(found)
+        ends = np.array([0, len(content)])
+        yield from _block_batches(Blocks(_FAILED, ends, content), number)
+
+
+def _next(blocks: Iterator[Blocks]) -> Blocks | None:
+    return next(blocks, None)
+
+
+def _block_batches(blocks: Blocks, writer: int) -> Batches:
+    """The blocks that have any bytes, some of them at a time."""
+    ends = blocks.ends
+    filled = np.flatnonzero(np.diff(ends))
+    buffer = pa.py_buffer(blocks.content)
+    start = 0
+    while start < len(filled):
+        first = int(ends[filled[start]])
+        stop = int(np.searchsorted(ends[filled], first + _BATCH_BYTES))
+        chosen = filled[start : max(stop, start + 1)]
+        last = int(ends[chosen[-1] + 1])
+        offsets = (np.append(ends[chosen], last) - first).astype(np.int32)
+        count = len(chosen)
+        contents = [None, pa.py_buffer(offsets), buffer.slice(first, last - first)]
+        yield pa.record_batch(
+            {
+                "partition": chosen.astype(np.int32),
+                "writer": np.full(count, writer, np.int32),
+                "section": np.full(count, blocks.section, np.int32),
+                "block": pa.Array.from_buffers(pa.binary(), count, contents),
+            }
+        )
+        start += count
+
+
+def meeter(
+    meet: Callable[[int, Received], object], environment: Mapping[str, str]
+) -> Callable[[Batches], Batches]:
+    """A function for `mapInArrow`: all blocks of a partition come in, one outcome goes out."""
+
+    def run(batches: Batches) -> Batches:
+        take_on(environment)
+        gathered = Gathered()
+        for batch in batches:
+            columns = [batch.column(place).to_pylist() for place in range(4)]
+            for partition, writer, section, block in zip(*columns, strict=True):
+                gathered.add(partition, writer, section, block)
+        for partition, received in gathered.partitions():
+            failed = received.pop(_FAILED, None)
+            if failed is None:
+                work = partial(_met, meet, received)
+                outcome = outcome_of(work, pack(partition), partition)
+            else:
+                outcome = failed[0][1]
+            yield _outcome_batch(partition, outcome)
+
+    return run
+
+
+def _met(meet: Callable[[int, Received], R], received: Received, partition: int) -> R:
+    return meet(partition, received)
+
+
+def _tasks(batches: Batches) -> Iterator[tuple[int, bytes]]:
+    for batch in batches:
+        yield from zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True)
+
+
+def _outcome_batch(number: int, outcome: bytes) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(
+        [pa.array([number], pa.int32()), pa.array([outcome], pa.binary())], ["task", "outcome"]
+    )
+
+
+def outcome_of(work: Callable[[Any], object], payload: bytes, number: int) -> bytes:
     """Do a packed task, and pack what becomes of it."""
-    take_on(environment)
 
     def on_bytes(packed: bytes) -> bytes:
         return pack(work(cloudpickle.loads(packed)))  # what cannot be packed is an error, too
 
-    done = attempt(on_bytes, payload)
+    done = attempt(on_bytes, payload, number)
     return pack((True, done.value)) if isinstance(done, Returned) else pack_failure(done)
 
 
@@ -85,16 +193,12 @@ def pack(value: object) -> bytes:
 def pack_failure(failure: Failed) -> bytes:
     """A failure as bytes, whatever its error holds."""
     error = failure.error
-    if error is None:
-        return pack((False, None, failure.summary, failure.trace))
     try:
         # Taken apart: to make it anew would need the arguments of its class.
-        parts: tuple[Any, ...] = (type(error), error.args, error.__dict__)
-        return pack((False, parts, failure.summary, failure.trace))
+        return pack((False, (type(error), error.args, error.__dict__), failure.trace))
     except (PicklingError, TypeError, AttributeError):  # it holds what cannot travel
         told = error_from(error_document(error), 500)
-        parts = (type(told), told.args, told.__dict__)
-        return pack((False, parts, failure.summary, failure.trace))
+        return pack((False, (type(told), told.args, told.__dict__), failure.trace))
 
 
 def unpack(outcome: bytes) -> Returned[Any] | Failed:
@@ -102,8 +206,8 @@ def unpack(outcome: bytes) -> Returned[Any] | Failed:
     is_returned, *parts = cloudpickle.loads(outcome)
     if is_returned:
         return Returned(cloudpickle.loads(parts[0]))
-    taken_apart, summary, trace = parts
-    return Failed(None if taken_apart is None else _joined(*taken_apart), summary, trace)
+    taken_apart, trace = parts
+    return Failed(_joined(*taken_apart), trace)
 
 
 def _joined(

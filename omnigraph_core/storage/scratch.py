@@ -6,10 +6,13 @@ cleanup removes.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from struct import Struct
 from typing import IO, TYPE_CHECKING, Final
 
 import obstore
+import pyarrow as pa
 
 from omnigraph_core.ids import new_ulid
 from omnigraph_core.storage.objects import StoredObject, delete_all, list_objects
@@ -17,11 +20,12 @@ from omnigraph_core.storage.sweep import delete_files
 from omnigraph_core.storage.translate import translated
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from omnigraph_core.storage.session import Store
 
 SCRATCH: Final = "_scratch"
+_LENGTH: Final = Struct("<Q")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,25 @@ class Scratch:
         with translated("reading", self.store.uri(path)):
             return memoryview(obstore.get_range(self.store.objects, path, start=start, end=end))
 
+    def put_tables(self, kind: str, tables: Mapping[str, pa.Table]) -> str:
+        """Keep tables by name, in one object. Those without rows are left out."""
+        packed = {name: _packed(rows) for name, rows in tables.items() if rows.num_rows}
+        header = json.dumps([[name, content.size] for name, content in packed.items()]).encode()
+        return self.put(kind, b"".join([_LENGTH.pack(len(header)), header, *packed.values()]))
+
+    def read_tables(self, name: str) -> dict[str, pa.Table]:
+        """What `put_tables` kept."""
+        path = self._path(name)
+        with translated("reading", self.store.uri(path)):
+            content = memoryview(obstore.get(self.store.objects, path).bytes())
+        (length,) = _LENGTH.unpack_from(content)
+        at = _LENGTH.size + length
+        tables = {}
+        for table, size in json.loads(bytes(content[_LENGTH.size : at])):
+            tables[table] = pa.ipc.open_stream(pa.py_buffer(content[at : at + size])).read_all()
+            at += size
+        return tables
+
     def address(self, name: str) -> tuple[str, str]:
         """The store's address and the path of an object below it, for readers elsewhere."""
         return self.store.root.text, self._path(name)
@@ -62,6 +85,13 @@ class Scratch:
 
     def _path(self, name: str) -> str:
         return f"{SCRATCH}/{self.job}/{name}"
+
+
+def _packed(rows: pa.Table) -> pa.Buffer:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_table(rows)
+    return sink.getvalue()
 
 
 def list_scratch(store: Store) -> tuple[StoredObject, ...]:

@@ -7,6 +7,7 @@ operation would change nothing. Each is one detached version, invisible until a 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -110,20 +111,29 @@ def stage_removed(
     return try_stage(_dated(table, data), "replacing rows", prepare)
 
 
-def addresses_in_files(table: Table, data: StagedFragments, places: np.ndarray) -> pa.Array:
-    """The addresses, in a table that holds these files, of rows by where they are in all of them.
+@dataclass(frozen=True, slots=True)
+class FileSpans:
+    """Where the rows of some files are in a table that holds them."""
 
-    Args:
-        places: counted from the first row of the first file.
-    """
+    starts: np.ndarray
+    """How many rows come before each file."""
+    fragments: np.ndarray
+
+    def addresses(self, places: np.ndarray) -> np.ndarray:
+        """The addresses of rows by where they are in all files, from the first row of the first."""
+        which = np.searchsorted(self.starts, places, side="right") - 1
+        offsets = (places - self.starts[which]).astype(np.uint64)
+        found: np.ndarray = (self.fragments[which] << np.uint64(_OFFSET_BITS)) | offsets
+        return found
+
+
+def file_spans(table: Table, data: StagedFragments) -> FileSpans:
+    """Where the rows of these files are in a table that holds them."""
     ids = {_files(fragment): fragment.id for fragment in current_fragments(table)}
     with translated("reading staged fragments", table.uri):
         written = [FragmentMetadata.from_json(text) for text in data.fragments]
-    starts = np.cumsum([0, *(fragment.physical_rows for fragment in written)])
-    which = np.searchsorted(starts, places, side="right") - 1
-    numbers = np.array([ids[_files(fragment)] for fragment in written], np.uint64)
-    offsets = (places - starts[which]).astype(np.uint64)
-    return pa.array((numbers[which] << np.uint64(_OFFSET_BITS)) | offsets)
+    starts = np.cumsum([0, *(fragment.physical_rows for fragment in written)])[:-1]
+    return FileSpans(starts, np.array([ids[_files(one)] for one in written], np.uint64))
 
 
 def stage_delete_addresses(table: Table, addresses: pa.Array | pa.ChunkedArray) -> Table | None:

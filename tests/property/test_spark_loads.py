@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 _STEPS = 4
 
 
-@pytest.mark.parametrize("seed", seeds(0, 10))
+# The last two made reports differ once.
+@pytest.mark.parametrize("seed", dict.fromkeys([*seeds(0, 10), 33, 40]))
 def test_parts_equal_the_whole(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(seed)
     whole = Omnigraph.init(str(tmp_path / "whole"), SCHEMA)
@@ -50,3 +51,46 @@ def test_parts_equal_the_whole(seed: int, tmp_path: Path, monkeypatch: pytest.Mo
     assert parted.verify(is_deep=True).is_sound
     assert not list((tmp_path / "parted" / "_scratch").glob("**/*.*"))
     assert seen
+
+
+def load_lines(graph: Omnigraph, path: Path, *lines: str) -> Any:
+    """Load lines, about three of them in a part."""
+    path.write_text("\n".join(lines))
+    given, chosen = open_sources(str(path)), load_options("main", mode="merge")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(load, "split", partial(parts.split, part_bytes=150))
+        return outcome(partial(load.load, graph._context, given, chosen, InProcessRunner()))
+
+
+@pytest.mark.parametrize("many_times", [0, 10**9])
+def test_unique_values_may_change_hands(
+    many_times: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(comparing, "_MANY_TIMES", many_times)
+    graph = Omnigraph.init(str(tmp_path / "graph"), SCHEMA)
+    for first, second in (("c1", "c2"), ("c2", "c1")):
+        lines = [
+            f'{{"type": "Part", "data": {{"sku": "{sku}", "code": "{code}"}}}}'
+            for sku, code in (("p1", first), ("p2", second))
+        ]
+        assert load_lines(graph, tmp_path / "data.jsonl", *lines)[0] == "loaded"
+
+
+@pytest.mark.parametrize("many_times", [0, 10**9])
+def test_an_edge_that_moves_away_makes_room(
+    many_times: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(comparing, "_MANY_TIMES", many_times)
+    graph = Omnigraph.init(str(tmp_path / "graph"), SCHEMA)
+    nodes = ['{"type": "Part", "data": {"sku": "p"}}']
+    nodes += [f'{{"type": "Bin", "data": {{"label": "b{number}"}}}}' for number in range(30)]
+
+    def held(bin: int, edge: str) -> str:
+        return f'{{"edge": "Holds", "from": "b{bin}", "to": "p", "data": {{"id": "{edge}"}}}}'
+
+    full = [held(0, f"e{number}") for number in range(3)]
+    path = tmp_path / "data.jsonl"
+    assert load_lines(graph, path, *nodes, *full)[0] == "loaded"
+    moved = [held(29, "e0"), held(0, "new")]
+    assert load_lines(graph, path, *moved)[0] == "loaded"
+    assert load_lines(graph, path, held(0, "more"))[0] == "refused"

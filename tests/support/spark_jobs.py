@@ -13,21 +13,27 @@ import threading
 import time
 import traceback
 import uuid
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from omnigraph_core.errors import MergeConflicts, OmnigraphError, QueryCancelled
+import numpy as np
+
+from omnigraph_core.errors import MergeConflicts, OmnigraphError, QueryCancelled, StorageError
 from omnigraph_core.interruption import interrupted_by
+from omnigraph_core.spark.blocks import Blocks
 from omnigraph_core.spark.runner import SparkRunner
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from omnigraph_core.spark.blocks import Received
     from omnigraph_core.spark.runner import Runner
 
 CONFLICTS: Final = [{"table_key": "node:Part", "row_id": "p1", "kind": "both_changed"}]
 BEATING_SECONDS: Final = 240
+PARTITIONS: Final = 4
 SLOTS: Final = 2
 """Tasks that each place of the tests does at a time."""
 
@@ -278,13 +284,47 @@ def regions(runner: SparkRunner) -> dict[str, list[str | None]]:
 def lose_the_executor(task: tuple[str, int]) -> int:
     """The third task kills the Java process that runs it, with all it holds, the first time."""
     directory, number = task
-    if number == 2 and leave_a_file(directory, "lost-") == 0:
+    if number == 2:
+        lose_its_executor(directory)
+    return number * 10
+
+
+def multiples(task: tuple[str, int]) -> Iterator[Blocks]:
+    """A number for each partition: that of the task times that of the partition."""
+    directory, number = task
+    if directory and leave_a_file(directory, f"emit-{number}-") == 0 and number == 1:
+        raise StorageError("the store is away for a moment", retryable=True)
+    numbers = np.arange(PARTITIONS, dtype=np.int64) * number
+    yield Blocks(0, np.arange(PARTITIONS + 1) * numbers.itemsize, numbers)
+
+
+def met(directory: str, partition: int, received: Received) -> list[int]:
+    if directory and partition == 1:
+        lose_its_executor(directory)
+    writers = [writer for writer, _ in received[0]]
+    assert writers == sorted(writers)
+    return [int(np.frombuffer(block, np.int64)[0]) for _, block in received[0]]
+
+
+def exchange(runner: Runner, count: int, shaky: str = "", mortal: str = "") -> list[list[int]]:
+    """What meets in each partition.
+
+    Args:
+        shaky: a directory; a task fails the first time.
+        mortal: a directory; an executor is killed after it has emitted.
+    """
+    tasks = [(shaky, number) for number in range(count)]
+    return runner.exchange(multiples, tasks, partial(met, mortal), PARTITIONS, name="multiples")
+
+
+def lose_its_executor(directory: str) -> None:
+    """Kill the Java process that runs this task, with all it holds, the first time."""
+    if leave_a_file(directory, "lost-") == 0:
         daemon = os.getppid()
         executor = int(Path(f"/proc/{daemon}/stat").read_text().rpartition(")")[2].split()[1])
         assert b"CoarseGrainedExecutorBackend" in Path(f"/proc/{executor}/cmdline").read_bytes()
         os.kill(executor, signal.SIGKILL)
         time.sleep(BEATING_SECONDS)
-    return number * 10
 
 
 def lose_an_executor(runner: Runner, directory: str) -> list[int]:

@@ -1,46 +1,50 @@
-"""The input beside the committed rows: buckets are looked at, what they found is put together."""
+"""The input beside the committed rows: keys of both meet behind Spark's shuffle."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
-from omnigraph_core.spark.ingest.inspect import PART, Bucket, inspect_bucket
-from omnigraph_core.spark.ingest.keys import PLACE
-from omnigraph_core.spark.ingest.needs import wanted_keys
-from omnigraph_core.spark.ingest.read_table import read_table_part, table_parts
-from omnigraph_core.spark.ingest.suspects import Suspicion
+from omnigraph_core.schema.catalog import EdgeType
+from omnigraph_core.spark.ingest.inspect import Inspection
+from omnigraph_core.spark.ingest.keys import (
+    Emission,
+    dtype_of,
+    end_name,
+    graph_type,
+    id_name,
+    limits_sources,
+    needs_sources,
+    table_tasks,
+    unique_name,
+)
 from omnigraph_core.write.load_model import LoadMode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    import pyarrow as pa
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from omnigraph_core.manifest.snapshot import Snapshot
     from omnigraph_core.spark.ingest.inspect import Inspected
-    from omnigraph_core.spark.ingest.model import Job, Keys, PartRead
-    from omnigraph_core.spark.ingest.removed import Places
+    from omnigraph_core.spark.ingest.keys import PartKeys, TableKeys
+    from omnigraph_core.spark.ingest.model import Job, PartRead
     from omnigraph_core.spark.runner import Runner
-    from omnigraph_core.violations import Violations
-
-T = TypeVar("T")
 
 _MANY_TIMES: Final = 20
 """Committed rows for each row of the input, from which they are looked up one by one."""
-_MOST_SUSPECTS: Final = 1_000_000
-"""Rows that are looked at again; what is beyond is counted as it was suspected."""
+_PARTITION_BYTES: Final = 32 << 20
+"""Of keys that one task looks at."""
+_LEAST_PARTITIONS: Final = 4
+_MOST_PARTITIONS: Final = 10_000
+"""Beyond, blocks become so small that the shuffle costs more than the look at them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What all buckets found."""
+    """What all partitions found."""
 
     loaded: tuple[str, ...]
     inspected: Sequence[Inspected]
-    versions: Mapping[str, tuple[str, int]]
     looked_at: frozenset[str]
     """The keys of committed tables that this was found out from."""
 
@@ -48,56 +52,34 @@ class Comparison:
     def is_suspicious(self) -> bool:
         return any(f.suspects or f.lost_sources or f.orphans for f in self.inspected)
 
-    def removed(self, table_key: str) -> list[Places]:
-        """Committed rows that the input replaces."""
-        return [places for f in self.inspected for places in f.removed.get(table_key, ())]
+    def removed(self, table_key: str) -> int:
+        """How many committed rows the input replaces."""
+        return sum(found.removed[table_key] for found in self.inspected)
 
-    def replaced_places(self, table_key: str) -> list[tuple[int, int]]:
-        """Rows of the input that later ones replace: parts, and places in their files."""
-        return [
-            pair
-            for found in self.inspected
-            for rows in found.replaced.get(table_key, ())
-            for pair in zip(
-                rows.column(PART).to_pylist(), rows.column(PLACE).to_pylist(), strict=True
-            )
-        ]
+    def replaced(self, table_key: str) -> int:
+        """How many rows of the input later ones replace."""
+        return sum(found.replaced[table_key] for found in self.inspected)
 
-    def suspicion(self, violations: Violations) -> Suspicion:
-        """The rows to look at again; those that are too many are counted."""
-        suspects: dict[str, list[pa.Table]] = defaultdict(list)
-        room = _MOST_SUSPECTS
-        for found in self.inspected:
-            for (key, rule), tables in found.suspects.items():
-                for rows in tables:
-                    suspects[key].append(rows.slice(0, room))
-                    violations.count(rule, max(rows.num_rows - room, 0))
-                    room = max(room - rows.num_rows, 0)
-        return Suspicion(
-            self.loaded,
-            suspects,
-            _joined(found.replaced for found in self.inspected),
-            _joined({k: [v] for k, v in f.lost_sources.items()} for f in self.inspected),
-            tuple(orphans for found in self.inspected for orphans in found.orphans),
-        )
-
-
-def _joined(parts: Iterable[Mapping[str, list[T]]]) -> dict[str, list[T]]:
-    whole: dict[str, list[T]] = defaultdict(list)
-    for part in parts:
-        for key, values in part.items():
-            whole[key] += values
-    return whole
+    def objects(self, name: str) -> list[str]:
+        """The objects that have a table of that name."""
+        return [found.name for found in self.inspected if name in found.tables]
 
 
 def compare_with_committed(
     job: Job,
     read: Sequence[PartRead],
+    keys: Sequence[PartKeys],
     snapshot: Snapshot,
-    left_out: Mapping[str, Mapping[int, frozenset[int]]],
     runner: Runner,
+    *,
+    has_bad_rows: bool = False,
 ) -> Comparison:
-    """Look at every bucket of the input, beside the rows of a state."""
+    """Look at the keys of the input, beside the rows of a state.
+
+    Args:
+        keys: of all parts, in their order.
+        has_bad_rows: some rows of the input are known to be bad.
+    """
     loaded = tuple(dict.fromkeys(key for part in read for key in part.types))
     known = {key: sum(part.known.get(key, 0) for part in read) for key in loaded}
     wanted = wanted_keys(job, loaded, known)
@@ -106,21 +88,21 @@ def compare_with_committed(
     versions = {
         key: (entry.location, entry.physical_version) for key, entry in snapshot.tables.items()
     }
-    committed: Sequence[Keys] = ()
+    tasks: list[PartKeys | TableKeys] = list(keys)
     if not is_looked_up:
-        tasks = [
-            part
-            for key, names in sorted(filled.items())
-            for part in table_parts(key, job.open_at(*versions[key]), names)
-        ]
-        committed = runner.map(partial(read_table_part, job), tasks, name="read committed keys")
-    given = tuple((part.number, part.keys) for part in read if part.keys is not None)
-    buckets = [
-        Bucket(number, given, tuple(committed), versions, loaded, left_out, is_looked_up)
-        for number in range(job.bucket_count)
-    ]
-    inspected = runner.map(partial(inspect_bucket, job), buckets, name="compare keys")
-    return Comparison(loaded, inspected, versions, frozenset(wanted))
+        for key, names in sorted(filled.items()):
+            tasks += table_tasks(key, job.open_at(*versions[key]), names)
+    emission = Emission(
+        job,
+        _partitions(job, read, {} if is_looked_up else filled, snapshot),
+        versions,
+        filled if is_looked_up else {},
+    )
+    inspection = Inspection(job, loaded, has_bad_rows)
+    inspected = runner.exchange(
+        emission.blocks, tasks, inspection, emission.partitions, name="compare keys"
+    )
+    return Comparison(loaded, inspected, frozenset(wanted))
 
 
 def _is_small(
@@ -130,3 +112,71 @@ def _is_small(
         return False
     given = sum(sum(part.rows.values()) for part in read)
     return given * _MANY_TIMES < sum(snapshot.table(key).row_count for key in filled)
+
+
+def _partitions(
+    job: Job,
+    read: Sequence[PartRead],
+    whole: Mapping[str, Sequence[str]],
+    snapshot: Snapshot,
+) -> int:
+    """How many tasks look at keys: as many as there are portions of a good size."""
+    size = 0
+    for part in read:
+        for key, rows in part.rows.items():
+            type = graph_type(job, key)
+            names = [id_name(key)] if not isinstance(type, EdgeType) else [end_name(key, "")] * 2
+            names += [unique_name(key, number) for number in range(len(type.unique))]
+            size += rows * sum(dtype_of(name).itemsize for name in names)
+    for key, wanted in whole.items():
+        rows = snapshot.table(key).row_count
+        size += rows * sum(dtype_of(f"committed {name}").itemsize for name in wanted)
+    return min(max(-(-size // _PARTITION_BYTES), _LEAST_PARTITIONS), _MOST_PARTITIONS)
+
+
+def wanted_keys(
+    job: Job, loaded: Collection[str], known: Mapping[str, int]
+) -> dict[str, tuple[str, ...]]:
+    """By table key the keys of committed rows that a load has to see.
+
+    Args:
+        loaded: the keys of the tables it has rows for.
+        known: by table key the rows whose id may be there.
+    """
+    wanted: dict[str, dict[str, None]] = defaultdict(dict)
+    for key, name in _wanted(job, loaded, known):
+        wanted[key][name] = None
+    return {key: tuple(names) for key, names in wanted.items()}
+
+
+def _wanted(
+    job: Job, loaded: Collection[str], known: Mapping[str, int]
+) -> Iterator[tuple[str, str]]:
+    is_overwrite = job.mode is LoadMode.OVERWRITE
+    for key in loaded:
+        type = graph_type(job, key)
+        if isinstance(type, EdgeType):
+            for end in (type.source, type.target):
+                node_key = job.catalog.nodes[end].table_key
+                if not (is_overwrite and node_key in loaded):
+                    yield node_key, id_name(node_key)
+        if is_overwrite:
+            if needs_sources(type):
+                yield key, end_name(key, "src")
+            continue
+        if known.get(key):
+            yield key, id_name(key)
+        if limits_sources(type):
+            yield key, end_name(key, "src")
+        for number in range(len(type.unique)):
+            yield key, unique_name(key, number)
+    if is_overwrite:
+        yield from _ends_of_replaced(job, loaded)
+
+
+def _ends_of_replaced(job: Job, loaded: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Ends of edges that stay, at nodes that may not."""
+    for edge in job.catalog.edges.values():
+        for side, end in (("src", edge.source), ("dst", edge.target)):
+            if edge.table_key not in loaded and job.catalog.nodes[end].table_key in loaded:
+                yield edge.table_key, end_name(edge.table_key, side)

@@ -1,70 +1,107 @@
-"""Rows of the input with given values, wherever they were read: values in, rows by part out."""
+"""Rows of a part of the input by number, hash or value: what tasks read of key columns again."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph_core.spark.ingest.buckets import bucket_of, read_bucket
-from omnigraph_core.spark.ingest.inspect import PART
-from omnigraph_core.spark.ingest.keys import CLAIMED, ROW
+from omnigraph_core.spark.ingest.hashing import Hasher
+from omnigraph_core.spark.ingest.inspect import PART, ROW, unified
+from omnigraph_core.spark.ingest.keys import HASH, SIDES, claimed_name
+from omnigraph_core.write.collect import NUMBER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
-    from omnigraph_core.spark.ingest.model import Job, Keys
+    from omnigraph_core.spark.ingest.hashing import Hashes
+    from omnigraph_core.spark.ingest.keys import PartKeys
+    from omnigraph_core.spark.ingest.model import Job
 
-
-@dataclass(frozen=True, slots=True)
-class Search:
-    """Values to find in one bucket, by the name of the keys they stand in."""
-
-    bucket: int
-    given: tuple[tuple[int, Keys], ...]
-    values: Mapping[str, pa.Array]
+_NO_IDS: Final = pa.array([], pa.utf8())
+_NO_ROWS: Final = pa.table({PART: pa.array([], pa.int32()), ROW: pa.array([], pa.int64())})
 
 
 @dataclass(frozen=True, slots=True)
-class Hits:
-    """By the name of the keys: rows, as `(part, row)`, and ids that only refused records have."""
+class Wanted:
+    """Rows of a part to read the key columns of."""
 
-    rows: dict[str, pa.Table]
-    claimed: dict[str, pa.Array]
-
-
-def searches(
-    job: Job, given: tuple[tuple[int, Keys], ...], values: Mapping[str, pa.Array]
-) -> Iterator[Search]:
-    """The buckets to look into, each with its own values."""
-    places = {name: bucket_of(found, job.bucket_count) for name, found in values.items()}
-    for bucket in sorted({int(b) for found in places.values() for b in np.unique(found)}):
-        yield Search(
-            bucket,
-            given,
-            {name: values[name].filter(pa.array(places[name] == bucket)) for name in values},
-        )
+    keys: PartKeys
+    numbers: Mapping[str, np.ndarray]
+    """By table key."""
+    ends: Mapping[tuple[str, str], np.ndarray]
+    """By edge table and side, hashes of ends: all edges there are wanted."""
 
 
-def find_rows_of_input(job: Job, search: Search) -> Hits:
-    """The rows of a bucket that have one of the values."""
-    rows, claimed = {}, {}
-    for name, parts in read_bucket(job.scratch, search.given, search.bucket).items():
-        values = search.values.get(name)
-        if values is None or not len(values):
+def read_wanted(job: Job, wanted: Wanted) -> dict[str, pa.Table]:
+    """The key columns of wanted rows, by table key."""
+    hasher = Hasher(job.seed)
+    found = {}
+    for key, rows in wanted.keys.read(job).items():
+        numbers = rows.column(NUMBER).to_numpy() if NUMBER in rows.column_names else None
+        if numbers is None:
             continue
-        tables = [
-            found.select(["id", ROW]).append_column(
-                PART, pa.array(np.full(found.num_rows, part, np.int32))
-            )
-            for part, found in parts
-        ]
-        hits = pa.concat_tables(tables)
-        hits = hits.filter(pc.is_in(hits.column("id"), value_set=values))
-        is_claimed = pc.equal(hits.column(ROW), CLAIMED)
-        claimed[name] = pc.unique(hits.filter(is_claimed).column("id"))
-        rows[name] = hits.filter(pc.invert(is_claimed)).select([PART, ROW])
-    return Hits(rows, claimed)
+        is_wanted = np.isin(numbers, wanted.numbers.get(key, np.zeros(0, np.int64)))
+        for side in SIDES:
+            sought = wanted.ends.get((key, side))
+            if sought is not None:
+                column = rows.column(side)
+                valid = column.is_valid().to_numpy()
+                is_there = np.zeros(len(valid), np.bool_)
+                is_there[valid] = _is_in(hasher.texts(column.filter(pa.array(valid))), sought)
+                is_wanted |= is_there
+        if is_wanted.any():
+            found[key] = rows.filter(pa.array(is_wanted))
+    return found
+
+
+def _is_in(hashes: Hashes, sought: np.ndarray) -> np.ndarray:
+    given = np.zeros(len(hashes[0]), HASH)
+    given["h1"], given["h2"] = hashes
+    (codes, among), count = unified(given, sought)
+    is_sought = np.zeros(count, np.bool_)
+    is_sought[among] = True
+    found: np.ndarray = is_sought[codes]
+    return found
+
+
+def find_hashed_rows(job: Job, task: tuple[PartKeys, str]) -> dict[str, pa.Table]:
+    """By table key the rows of a part whose ids have one of the hashes."""
+    keys, name = task
+    tables, hasher = keys.read(job), Hasher(job.seed)
+    found = {}
+    for key, sought in job.scratch.read_tables(name).items():
+        rows = tables.get(key)
+        if rows is not None:
+            hashes = np.zeros(sought.num_rows, HASH)
+            hashes["h1"], hashes["h2"] = sought.column("h1"), sought.column("h2")
+            is_there = _is_in(hasher.texts(rows.column("id")), hashes)
+            found[key] = _rows_of(keys.part, rows.filter(pa.array(is_there)).column(NUMBER))
+    return found
+
+
+def _rows_of(part: int, numbers: pa.ChunkedArray) -> pa.Table:
+    return pa.table({PART: pa.array(np.full(len(numbers), part, np.int32)), ROW: numbers})
+
+
+def find_rows_of_part(job: Job, task: tuple[PartKeys, str]) -> dict[str, tuple[pa.Table, pa.Array]]:
+    """By section the rows of a part that have one of the values, and ids of refused records."""
+    keys, name = task
+    tables = keys.read(job)
+    found = {}
+    for section, sought in job.scratch.read_tables(name).items():
+        kind, key, *_ = section.split(" ")
+        values, column = sought.column("id"), "src" if kind == "end" else "id"
+        rows, claimed = tables.get(key), tables.get(claimed_name(key))
+        hits, ids = _NO_ROWS, _NO_IDS
+        if rows is not None:
+            hit = rows.filter(pc.is_in(rows.column(column), value_set=values)).column(NUMBER)
+            hits = _rows_of(keys.part, hit)
+        if claimed is not None and kind == "id":
+            known = claimed.column("id")
+            ids = pc.unique(known.filter(pc.is_in(known, value_set=values)))
+        found[section] = hits, ids
+    return found

@@ -1,308 +1,378 @@
-"""One bucket: which rows of the input may break a rule about several rows, and which committed rows
-they replace.
+"""One partition of keys: which rows of the input may break a rule about several rows, and which
+committed rows they replace.
 
-All rows that share a value are in one bucket. Whoever is suspected here is looked at again by the
-checks of every write, so a suspicion may be wrong; what is not suspected keeps every rule.
+All keys with the same hash are in one partition. Suspected rows are looked at again by the checks
+of every write, on values, so a suspicion may be wrong; what is not suspected keeps every rule.
+What is found is kept beside the graph, and only its size is returned.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from omnigraph_core.schema.catalog import EdgeType, NodeType
-from omnigraph_core.spark.ingest.buckets import read_bucket
-from omnigraph_core.spark.ingest.committed import LookedUp, ReadWhole
 from omnigraph_core.spark.ingest.keys import (
-    CLAIMED,
-    OWN,
-    PLACE,
-    ROW,
+    SIDES,
+    claimed_name,
+    committed,
+    dtype_of,
     end_name,
+    graph_type,
     id_name,
     limits_sources,
+    loose_name,
     needs_sources,
+    owner_name,
+    section_names,
+    start_name,
     unique_name,
 )
-from omnigraph_core.spark.ingest.orphans import Orphans, find_orphans
-from omnigraph_core.spark.ingest.read_table import graph_type
-from omnigraph_core.spark.ingest.removed import Removed, put_removed
-from omnigraph_core.storage.lookup import ADDRESS
 from omnigraph_core.violations import Rule
 from omnigraph_core.write.load_model import LoadMode
-from omnigraph_core.write.tuples import TupleCodes, comparable, distinct, first_rows, positions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator
 
-    from omnigraph_core.spark.ingest.committed import Committed
-    from omnigraph_core.spark.ingest.model import Job, Keys
+    from omnigraph_core.spark.blocks import Received
+    from omnigraph_core.spark.ingest.model import Job
     from omnigraph_core.write.batches import GraphType
 
-PART: Final = "#part"
+PART: Final = "part"
+ROW: Final = "row"
+PLACE: Final = "place"
+ADDRESSES: Final = "address"
 
 
 @dataclass(frozen=True, slots=True)
-class Bucket:
-    """What one task looks at."""
+class Orphans:
+    """Committed edges of one type that lose their ends at a side; the first of them by address."""
 
-    number: int
-    given: tuple[tuple[int, Keys], ...]
-    """The keys of the input, by part."""
-    committed: tuple[Keys, ...]
-    """The keys of whole tables."""
-    versions: Mapping[str, tuple[str, int]]
-    """The tables as they are now: location and physical version."""
-    types: tuple[str, ...]
-    """The keys of the tables the input has rows for."""
-    left_out: Mapping[str, Mapping[int, frozenset[int]]]
-    """Rows that the load goes on without: by table key and part, their numbers."""
-    is_looked_up: bool
+    node: str
+    edge: str
+    side: str
+    count: int
+    first: np.ndarray
 
 
 @dataclass(slots=True)
 class Inspected:
-    """What was found in a bucket; rows are `(part, row, place)`."""
+    """What was found in a partition: how much of it, and the object that has it."""
 
-    suspects: dict[tuple[str, Rule], list[pa.Table]] = field(
-        default_factory=lambda: defaultdict(list)
-    )
-    """By table key and the rule that may be broken."""
-    replaced: dict[str, list[pa.Table]] = field(default_factory=lambda: defaultdict(list))
-    """Rows that a later row of the same id replaces."""
-    removed: dict[str, Removed] = field(default_factory=dict)
-    """Committed rows that the input replaces."""
-    lost_sources: dict[str, pa.Array] = field(default_factory=dict)
+    name: str = ""
+    tables: frozenset[str] = frozenset()
+    """What is in the object; without any there is none."""
+    suspects: Counter[tuple[str, Rule]] = field(default_factory=Counter)
+    """By table key and the rule that may be broken, the number of rows."""
+    replaced: Counter[str] = field(default_factory=Counter)
+    """By table key the rows that a later row of the same id replaces."""
+    removed: Counter[str] = field(default_factory=Counter)
+    """By table key the committed rows that the input replaces."""
+    lost_sources: Counter[str] = field(default_factory=Counter)
     """By edge table, sources that need edges and have none in the input."""
     orphans: tuple[Orphans, ...] = ()
 
 
-def inspect_bucket(job: Job, bucket: Bucket) -> Inspected:
-    """Look at a bucket."""
-    return _Inspection(job, bucket).run()
+def suspects_name(table_key: str, rule: Rule) -> str:
+    """Rows to look at again: part and row."""
+    return f"suspects {rule.value} {table_key}"
 
 
-class _Inspection:
-    def __init__(self, job: Job, bucket: Bucket) -> None:
-        self._job = job
-        self._bucket = bucket
-        self._types = {key: graph_type(job, key) for key in bucket.types}
-        self._given = _Given(job, bucket)
-        self._whole = _whole_tables(job, bucket)
-        self._committed: Committed = ReadWhole(self._whole)
-        if bucket.is_looked_up:
-            self._committed = LookedUp(lambda key: job.open_at(*bucket.versions[key]))
+def suspected_ends_name(table_key: str, rule: Rule, side: str) -> str:
+    """Ends whose edges to look at again: part, hash, and how many they are."""
+    return f"ends {side} {rule.value} {table_key}"
+
+
+def related_name(table_key: str) -> str:
+    """Hashes of ids: rows of the input that have them decide about suspected rows as well."""
+    return f"related {table_key}"
+
+
+def replaced_name(table_key: str) -> str:
+    """Rows that do not stay: part, row and place."""
+    return f"replaced {table_key}"
+
+
+def removed_name(table_key: str) -> str:
+    """Addresses of committed rows that do not stay."""
+    return f"removed {table_key}"
+
+
+def lost_name(edge_key: str) -> str:
+    """Addresses of committed edges, one for each source that has none left."""
+    return f"lost {edge_key}"
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """What all partitions are looked at by."""
+
+    job: Job
+    loaded: tuple[str, ...]
+    """The keys of the tables the input has rows for."""
+    has_bad_rows: bool = False
+    """Some rows are known to be bad: what they would replace stays."""
+
+    def __call__(self, partition: int, received: Received) -> Inspected:
+        """Look at a partition."""
+        return _Partition(self, received).run()
+
+
+class _Partition:
+    def __init__(self, inspection: Inspection, received: Received) -> None:
+        self._job = inspection.job
+        self._has_bad_rows = inspection.has_bad_rows
+        self._types = {key: graph_type(self._job, key) for key in inspection.loaded}
+        self._keys = _Keys(self._job, received)
         self._found = Inspected()
-        self._addresses: dict[str, pa.ChunkedArray] = {}
+        self._tables: dict[str, list[pa.Table]] = defaultdict(list)
 
     def run(self) -> Inspected:
         for key, type in self._types.items():
             self._look_at_ids(key, type)
+            if needs_sources(type) and self._job.mode is LoadMode.MERGE:
+                self._look_at_moves(key)
             if isinstance(type, EdgeType):
                 self._look_at_ends(key, type)
             if limits_sources(type):
                 self._look_at_sources(key, type)
-            for number, group in enumerate(type.unique):
-                self._look_at_tuples(key, number, group)
+            for number in range(len(type.unique)):
+                self._look_at_tuples(key, number)
         if self._is_overwrite:
             self._found.orphans = tuple(self._orphans())
-        self._found.removed = put_removed(self._job.scratch, self._addresses)
+        if self._tables:
+            whole = {name: pa.concat_tables(parts) for name, parts in self._tables.items()}
+            self._found.name = self._job.scratch.put_tables("found", whole)
+            self._found.tables = frozenset(whole)
         return self._found
 
     @property
     def _is_overwrite(self) -> bool:
         return self._job.mode is LoadMode.OVERWRITE
 
-    def _suspect(self, key: str, rule: Rule, rows: pa.Table, mask: np.ndarray) -> None:
-        if mask.any():
-            chosen = rows.filter(pa.array(mask)).select([PART, ROW])
-            self._found.suspects[key, rule].append(chosen)
+    def _keep(self, name: str, **columns: np.ndarray) -> None:
+        self._tables[name].append(pa.table(columns))
+
+    def _suspect(self, key: str, rule: Rule, name: str, is_suspect: np.ndarray) -> None:
+        if is_suspect.any():
+            keys, parts = self._keys.of(name)[is_suspect], self._keys.parts(name)[is_suspect]
+            self._found.suspects[key, rule] += len(keys)
+            self._keep(suspects_name(key, rule), **{PART: parts, ROW: keys["row"]})
+
+    def _suspect_ends(self, key: str, rule: Rule, side: str, is_suspect: np.ndarray) -> None:
+        if is_suspect.any():
+            name = end_name(key, side)
+            ends, parts = self._keys.of(name)[is_suspect], self._keys.parts(name)[is_suspect]
+            self._found.suspects[key, rule] += int(ends["count"].sum(dtype=np.int64))
+            columns = {column: ends[column] for column in ("h1", "h2", "count")}
+            self._keep(suspected_ends_name(key, rule, side), **{PART: parts, **columns})
+
+    def _relate(self, key: str, committed_keys: np.ndarray) -> None:
+        """Have rows of the input looked at that replace these committed ones."""
+        if self._job.mode is LoadMode.MERGE and len(committed_keys):
+            columns = {"h1": committed_keys["o1"], "h2": committed_keys["o2"]}
+            self._keep(related_name(key), **columns)
 
     def _look_at_ids(self, key: str, type: GraphType) -> None:
-        rows = self._given.ids(key)
-        rows = rows.filter(pc.not_equal(rows.column(ROW), CLAIMED))
-        if not rows.num_rows:
+        name = id_name(key)
+        if not len(self._keys.of(name)):
             return
-        codes = TupleCodes([rows.column("id")])
-        is_repeated = np.bincount(codes.codes, minlength=codes.count)[codes.codes] > 1
+        (codes, there), count = unified(self._keys.of(name), self._keys.of(committed(name)))
+        is_repeated = np.bincount(codes, minlength=count)[codes] > 1
         has_key = isinstance(type, NodeType) and type.key is not None
         if self._job.mode is LoadMode.MERGE and not has_key:
-            rows = self._without_replaced(key, rows, codes.codes, is_repeated)
+            self._note_replaced(key, codes, is_repeated, count)
         else:
-            self._suspect(key, Rule.KEY, rows, is_repeated)
-        if self._is_overwrite:
-            return
-        columns = ("src",) if needs_sources(type) else ()
-        there = self._committed.with_ids(key, distinct(rows.column("id")), columns)
-        if not there.num_rows:
-            return
+            self._suspect(key, Rule.KEY, name, is_repeated)
         if self._job.mode is LoadMode.APPEND:
-            taken = _is_in(rows.column("id"), there.column("id"))
-            self._suspect(key, Rule.KEY, rows, taken)
-            return
-        self._addresses[key] = there.column(ADDRESS)
-        if columns:
-            self._suspect(key, Rule.CARDINALITY, rows, _has_moved(rows, there))
+            self._suspect(key, Rule.KEY, name, _marked(there, count)[codes])
+        elif self._job.mode is LoadMode.MERGE:
+            is_replaced = _marked(codes, count)[there]
+            # The same row may have been found by several parts.
+            addresses = np.unique(self._keys.of(committed(name))["address"][is_replaced])
+            if len(addresses):
+                self._found.removed[key] += len(addresses)
+                self._keep(removed_name(key), **{ADDRESSES: addresses})
 
-    def _without_replaced(
-        self, key: str, rows: pa.Table, codes: np.ndarray, is_repeated: np.ndarray
-    ) -> pa.Table:
+    def _note_replaced(
+        self, key: str, codes: np.ndarray, is_repeated: np.ndarray, count: int
+    ) -> None:
         """Of rows with one id the last one of the input counts."""
         if not is_repeated.any():
-            return rows
-        order = np.lexsort((rows.column(ROW).to_numpy(), rows.column(PART).to_numpy()))
-        last = np.full(int(codes.max()) + 1, -1)
+            return
+        rows, parts = self._keys.of(id_name(key)), self._keys.parts(id_name(key))
+        order = np.lexsort((rows["row"], parts))
+        last = np.full(count, -1)
         last[codes[order]] = order  # of several, the last one assigned stays
-        is_last = last[codes] == np.arange(len(codes))
-        self._found.replaced[key].append(rows.filter(pa.array(~is_last)).select([PART, ROW, PLACE]))
-        return rows.filter(pa.array(is_last))
+        is_out = last[codes] != np.arange(len(codes))
+        self._found.replaced[key] += int(is_out.sum())
+        gone = rows[is_out]
+        columns = {PART: parts[is_out], ROW: gone["row"], PLACE: gone["place"]}
+        self._keep(replaced_name(key), **columns)
+
+    def _look_at_moves(self, key: str) -> None:
+        """Edges that start elsewhere than the committed ones of their ids."""
+        name = start_name(key)
+        given, before = self._keys.of(name), self._keys.of(committed(name))
+        (codes, there), count = unified(given, before)
+        at = np.full(count, -1)
+        at[there] = np.arange(len(there))
+        old = at[codes]
+        is_moved = old >= 0
+        if is_moved.any():
+            is_moved &= (given["o1"] != before["o1"][old]) | (given["o2"] != before["o2"][old])
+        self._suspect(key, Rule.CARDINALITY, name, is_moved)
 
     def _look_at_ends(self, key: str, edge: EdgeType) -> None:
         for side, node in (("src", edge.source), ("dst", edge.target)):
-            rows = self._given.ends(key, side)
-            if not rows.num_rows:
+            if not len(self._keys.of(end_name(key, side))):
                 continue
             node_key = self._job.catalog.nodes[node].table_key
-            has_node = np.zeros(rows.num_rows, dtype=bool)
-            if node_key in self._types:
-                has_node = _is_in(rows.column("id"), self._given.ids(node_key).column("id"))
-            if not (self._is_overwrite and node_key in self._types) and not has_node.all():
-                sought = distinct(rows.column("id").filter(pa.array(~has_node)))
-                there = self._committed.with_ids(node_key, sought, ()).column("id")
-                has_node |= _is_in(rows.column("id"), there)
-            self._suspect(key, Rule.ENDPOINT, rows, ~has_node)
+            names = [id_name(node_key), claimed_name(node_key)]
+            if not (self._is_overwrite and node_key in self._types):
+                names.append(committed(id_name(node_key)))
+            has_node = self._is_among(end_name(key, side), names)
+            self._suspect_ends(key, Rule.ENDPOINT, side, ~has_node)
 
     def _look_at_sources(self, key: str, edge: GraphType) -> None:
         assert isinstance(edge, EdgeType)  # only edges have sources
-        rows = self._given.ends(key, "src")
+        names = (
+            end_name(key, "src"),
+            owner_name(key),
+            loose_name(key),
+            committed(end_name(key, "src")),
+        )
+        given, owned, loose, before = (self._keys.of(name) for name in names)
         if self._is_overwrite and edge.cardinality.minimum:
-            self._note_lost_sources(key, edge, rows)
-        if not rows.num_rows:
+            self._note_lost_sources(key, edge)
+        if not len(given):
             return
-        sources = distinct(rows.column("id"))
-        source_of = positions(rows.column("id"), sources)
-        total = np.bincount(source_of, minlength=len(sources))
-        if not self._is_overwrite:
-            there = self._committed.with_ends(key, "src", sources)
-            if there.num_rows:
-                stays = ~_is_in(there.column(OWN), rows.column(OWN))
-                kept = positions(there.column("id").filter(pa.array(stays)), sources)
-                total = total + np.bincount(kept, minlength=len(sources))
+        (codes, owners, loosely, kept), count = unified(given, owned, loose, before)
+        total = np.bincount(loosely, loose["count"], count).astype(np.int64)
+        (edges, replaced), edge_count = unified(owned, before, other=True)
+        total += _distinct_counts(owners, edges, count)
+        if not self._is_overwrite and len(before):
+            stays = ~_marked(edges, edge_count)[replaced] | self._has_bad_rows
+            total += _distinct_counts(kept[stays], replaced[stays], count)
         limits = edge.cardinality
-        wrong = total < limits.minimum
+        is_wrong = total < limits.minimum
         if limits.maximum is not None:
-            wrong |= total > limits.maximum
-        self._suspect(key, Rule.CARDINALITY, rows, wrong[source_of])
+            is_wrong |= total > limits.maximum
+        self._suspect_ends(key, Rule.CARDINALITY, "src", is_wrong[codes])
+        self._relate(key, before[(is_wrong & _marked(codes, count))[kept]])
 
-    def _note_lost_sources(self, key: str, edge: EdgeType, rows: pa.Table) -> None:
-        there = self._whole.get(end_name(key, "src"))
-        if there is None:
+    def _note_lost_sources(self, key: str, edge: EdgeType) -> None:
+        """Sources that had edges, need some and have none now, unless they are gone themselves."""
+        name = committed(end_name(key, "src"))
+        before = self._keys.of(name)
+        if not len(before):
             return
-        lost = there.column("id").filter(pa.array(~_is_in(there.column("id"), rows.column("id"))))
+        is_lost = ~self._is_among(name, [end_name(key, "src")])
         node_key = self._job.catalog.nodes[edge.source].table_key
         if node_key in self._types:
-            stays = _is_in(lost, self._given.ids(node_key).column("id"))
-            lost = lost.filter(pa.array(stays))
-        if len(lost):
-            self._found.lost_sources[key] = pc.unique(lost)
+            is_lost &= self._is_among(name, [id_name(node_key), claimed_name(node_key)])
+        if is_lost.any():
+            lost = np.sort(before[is_lost], order="address")
+            (codes,), _ = unified(lost)
+            _, first = np.unique(codes, return_index=True)
+            self._found.lost_sources[key] += len(first)
+            self._keep(lost_name(key), **{ADDRESSES: lost["address"][first]})
 
-    def _look_at_tuples(self, key: str, number: int, group: Sequence[str]) -> None:
-        rows = self._given.tuples(key, number)
-        if not rows.num_rows:
+    def _look_at_tuples(self, key: str, number: int) -> None:
+        name = unique_name(key, number)
+        given, before = self._keys.of(name), self._keys.of(committed(name))
+        if not len(given):
             return
-        columns = [rows.column(name) for name in group]
-        tuples = TupleCodes(columns)
-        is_wrong = np.bincount(tuples.codes, minlength=tuples.count)[tuples.codes] > 1
-        if not self._is_overwrite:
-            probe = max(range(len(group)), key=lambda place: len(tuples.values[place]))
-            there = self._committed.with_tuples(
-                key, number, group, group[probe], tuples.values[probe]
-            )
-            if there.num_rows:
-                is_wrong |= _is_held(rows, tuples, columns, there, group)
-        self._suspect(key, Rule.UNIQUE, rows, is_wrong)
+        (codes, there), count = unified(given, before)
+        is_wrong = np.bincount(codes, minlength=count)[codes] > 1
+        if not self._is_overwrite and len(before):
+            at = np.full(count, -1)
+            at[there[::-1]] = np.arange(len(there))[::-1]
+            holder = at[codes]
+            is_own = (given["o1"] == before["o1"][holder]) & (given["o2"] == before["o2"][holder])
+            is_held = (holder >= 0) & ~is_own
+            is_wrong |= is_held
+            self._relate(key, before[holder[is_held]])
+        self._suspect(key, Rule.UNIQUE, name, is_wrong)
 
     def _orphans(self) -> Iterator[Orphans]:
-        for key, type in self._types.items():
-            if isinstance(type, NodeType):
-                yield from find_orphans(
-                    self._job, type, set(self._types), self._given.ids(key), self._whole
-                )
+        """Committed edges at nodes that the load does not bring again."""
+        for node_key, node in self._types.items():
+            if not isinstance(node, NodeType):
+                continue
+            for edge in self._job.catalog.edges.values():
+                for side, end in zip(SIDES, (edge.source, edge.target), strict=True):
+                    name = committed(end_name(edge.table_key, side))
+                    edges = self._keys.of(name)
+                    if edge.table_key in self._types or end != node.name or not len(edges):
+                        continue
+                    stays = self._is_among(name, [id_name(node_key), claimed_name(node_key)])
+                    lost = np.sort(edges["address"][~stays])
+                    if len(lost):
+                        first = lost[: self._job.listed]
+                        yield Orphans(node.name, edge.name, side, len(lost), first)
+
+    def _is_among(self, name: str, others: list[str]) -> np.ndarray:
+        """Which keys of a section are among those of others."""
+        (codes, *rest), count = unified(*(self._keys.of(one) for one in (name, *others)))
+        is_among: np.ndarray = _marked(np.concatenate(rest), count)[codes]
+        return is_among
 
 
-class _Given:
-    """The rows of the input in a bucket, without those that are left out."""
+class _Keys:
+    """The keys of a partition by section, with the part that each came from."""
 
-    def __init__(self, job: Job, bucket: Bucket) -> None:
-        self._rows = read_bucket(job.scratch, bucket.given, bucket.number)
-        self._left_out = bucket.left_out
+    def __init__(self, job: Job, received: Received) -> None:
+        names = section_names(job.catalog)
+        self._blocks = {names[section]: blocks for section, blocks in received.items()}
+        self._keys: dict[str, np.ndarray] = {}
 
-    def ids(self, table_key: str) -> pa.Table:
-        return self._all(id_name(table_key), table_key, ("id", ROW, PLACE))
+    def of(self, name: str) -> np.ndarray:
+        if name not in self._keys:
+            blocks = self._blocks.get(name, ())
+            parts = [np.frombuffer(content, dtype_of(name)) for _, content in blocks]
+            self._keys[name] = np.concatenate(parts) if parts else np.zeros(0, dtype_of(name))
+        return self._keys[name]
 
-    def ends(self, edge_key: str, side: str) -> pa.Table:
-        return self._all(end_name(edge_key, side), edge_key, ("id", ROW, OWN))
-
-    def tuples(self, table_key: str, number: int) -> pa.Table:
-        return self._all(unique_name(table_key, number), table_key, (ROW, OWN))
-
-    def _all(self, name: str, table_key: str, columns: Sequence[str]) -> pa.Table:
-        parts = self._rows.get(name, ())
-        left_out = self._left_out.get(table_key, {})
-        tables = [_in_part(rows, part, left_out.get(part)) for part, rows in parts]
-        if not tables:
-            kinds = {ROW: pa.int64(), PLACE: pa.int64()}
-            empty = {column: pa.array([], kinds.get(column, pa.utf8())) for column in columns}
-            return pa.table({**empty, PART: pa.array([], pa.int32())})
-        return pa.concat_tables(tables, promote_options="default").combine_chunks()
+    def parts(self, name: str) -> np.ndarray:
+        """The tasks that emitted parts of the input come first, in their order."""
+        blocks = self._blocks.get(name, ())
+        sizes = [len(content) // dtype_of(name).itemsize for _, content in blocks]
+        return np.repeat(np.array([writer for writer, _ in blocks], np.int32), sizes)
 
 
-def _in_part(rows: pa.Table, part: int, left_out: frozenset[int] | None) -> pa.Table:
-    if left_out:
-        is_out = pc.is_in(rows.column(ROW), value_set=pa.array(sorted(left_out), pa.int64()))
-        rows = rows.filter(pc.invert(is_out))
-    return rows.append_column(PART, pa.array(np.full(rows.num_rows, part, np.int32)))
+def unified(*sections: np.ndarray, other: bool = False) -> tuple[list[np.ndarray], int]:
+    """A code for each key, the same for equal hashes; and how many codes there are.
+
+    Args:
+        other: the other hash of each key is meant.
+    """
+    names = ("o1", "o2") if other else ("h1", "h2")
+    h1, h2 = (np.concatenate([keys[name] for keys in sections]) for name in names)
+    order = np.argsort(h1, kind="stable")
+    one, two = h1[order], h2[order]
+    if ((one[1:] == one[:-1]) & (two[1:] != two[:-1])).any():  # they share half of their hash
+        order = np.lexsort((h2, h1))
+        one, two = h1[order], h2[order]
+    is_next = np.ones(len(order), np.int64)
+    is_next[1:] = (one[1:] != one[:-1]) | (two[1:] != two[:-1])
+    codes = np.empty(len(order), np.int64)
+    codes[order] = np.cumsum(is_next) - 1
+    ends = np.cumsum([len(keys) for keys in sections])[:-1]
+    return np.split(codes, ends), int(is_next.sum())
 
 
-def _whole_tables(job: Job, bucket: Bucket) -> dict[str, pa.Table]:
-    read = read_bucket(job.scratch, enumerate(bucket.committed), bucket.number)
-    return {name: pa.concat_tables([rows for _, rows in parts]) for name, parts in read.items()}
+def _marked(codes: np.ndarray, count: int) -> np.ndarray:
+    found = np.zeros(count, np.bool_)
+    found[codes] = True
+    return found
 
 
-def _is_in(values: pa.ChunkedArray | pa.Array, among: pa.ChunkedArray | pa.Array) -> np.ndarray:
-    if not len(among):
-        return np.zeros(len(values), dtype=bool)
-    found = pc.is_in(values, value_set=among, skip_nulls=True)
-    return np.asarray(found)
-
-
-def _has_moved(rows: pa.Table, there: pa.Table) -> np.ndarray:
-    """Which edges start elsewhere than the committed ones of their ids."""
-    at = positions(rows.column("id"), there.column("id").combine_chunks())
-    before = there.column("src").take(pa.array(np.maximum(at, 0)))
-    differs = pc.not_equal(rows.column("src"), before).to_numpy()
-    moved: np.ndarray = (at >= 0) & differs
-    return moved
-
-
-def _is_held(
-    rows: pa.Table,
-    tuples: TupleCodes,
-    columns: Sequence[pa.ChunkedArray],
-    there: pa.Table,
-    group: Sequence[str],
-) -> np.ndarray:
-    """Which rows want a tuple that a committed row of another id has."""
-    same = zip(group, columns, strict=True)
-    committed = [comparable(there.column(name).cast(column.type)) for name, column in same]
-    held = first_rows(tuples.codes_of(committed), tuples.count)
-    holder = held[tuples.codes]
-    owners = there.column(OWN).take(pa.array(np.maximum(holder, 0)))
-    is_own = pc.fill_null(pc.equal(rows.column(OWN), owners), fill_value=False).to_numpy()
-    is_held: np.ndarray = (holder >= 0) & ~is_own
-    return is_held
+def _distinct_counts(groups: np.ndarray, members: np.ndarray, count: int) -> np.ndarray:
+    """How many different members each of so many groups has."""
+    pairs = np.unique(np.stack([groups, members], axis=1), axis=0)
+    return np.bincount(pairs[:, 0], minlength=count)

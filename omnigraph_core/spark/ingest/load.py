@@ -1,27 +1,31 @@
 """A load on many executors, from parts of the input to one commit, or nothing and every reason why.
 
-Reading writes files nobody refers to. Then the keys are compared with the newest rows bucket by
-bucket, suspected rows are checked as in every write, a version is staged per table, and all are
-published together. Losing a race repeats the second half only.
+Reading writes files nobody refers to. Then the keys are compared with those of the newest rows
+behind Spark's shuffle, suspected rows are checked as in every write, a version is staged per table,
+and all are published together. Losing a race repeats the second half only.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
+import secrets
+from collections import Counter, defaultdict
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from omnigraph_core.embedding.config import read_config
 from omnigraph_core.errors import ConfigError, PreconditionFailed
 from omnigraph_core.ids import new_ulid
 from omnigraph_core.manifest.requirements import requirements_of
 from omnigraph_core.spark.ingest.comparing import Comparison, compare_with_committed
+from omnigraph_core.spark.ingest.keys import PartKeys
 from omnigraph_core.spark.ingest.model import Job
 from omnigraph_core.spark.ingest.parts import split, within_reach
 from omnigraph_core.spark.ingest.read_part import read_part
-from omnigraph_core.spark.ingest.staging import stage_table
+from omnigraph_core.spark.ingest.staging import PartFiles, stage_table
 from omnigraph_core.spark.ingest.suspects import Input, check_suspects
 from omnigraph_core.storage.scratch import Scratch
 from omnigraph_core.violations import MAX_LISTED, UNBOUNDED, Violations
@@ -48,13 +52,6 @@ if TYPE_CHECKING:
     from omnigraph_core.storage.dataset import Table
     from omnigraph_core.write.load_model import LoadOptions
     from omnigraph_core.write.sources import Source
-
-_BUCKET_BYTES: Final = 128 << 20
-"""Of the input and of committed rows, for each bucket; keys are a part of that."""
-_ROW_BYTES: Final = 32
-"""What the keys of a committed row take."""
-_LEAST_BUCKETS: Final = 4
-_MOST_BUCKETS: Final = 4_096
 
 
 def load(
@@ -154,23 +151,17 @@ class _Loader:
         )
 
     def _stage(self, job: Job, snapshot: Snapshot, key: str, comparison: Comparison) -> Any:
-        table = self._open(snapshot, key)
-        parts = [read.files[key] for read in self._read if key in read.files]
-        dropped = self._dropped(key, comparison)
-        return stage_table(job, table, key, parts, comparison, dropped, self._runner)
-
-    def _dropped(self, key: str, comparison: Comparison) -> list[int]:
-        """Where rows are, in all files of a table, that do not stay."""
-        starts, total = {}, 0
-        for read in self._read:
-            starts[read.number] = total
-            total += read.rows.get(key, 0)
-        places = [
-            starts[part] + place
-            for part, rows in self._left_out.get(key, {}).items()
-            for place in rows.values()
+        parts = [
+            PartFiles(read.number, read.rows[key], read.files[key])
+            for read in self._read
+            if key in read.files
         ]
-        return places + [starts[part] + place for part, place in comparison.replaced_places(key)]
+        left_out = {
+            part: np.array(list(rows.values()), np.int64)
+            for part, rows in self._left_out.get(key, {}).items()
+        }
+        table = self._open(snapshot, key)
+        return stage_table(job, table, key, parts, comparison, left_out, self._runner)
 
     def _compared(self, snapshot: Snapshot) -> tuple[Comparison, frozenset[str]]:
         """The load beside a state, found to be good; and the tables that was found out from."""
@@ -180,12 +171,11 @@ class _Loader:
         self._left_out = {}
         is_beyond_mending = False
         while True:
-            comparison = compare_with_committed(
-                job, self._read, snapshot, self._numbers_left_out(), self._runner
-            )
             view = CommittedView(lambda key: self._open(snapshot, key))
-            found = self._collector()
-            bad = self._settled(job, comparison, view, found)
+            comparison, found, bad = self._inspected(job, snapshot, view)
+            if bad and not self._options.is_skipping_bad and self._options.mode is LoadMode.MERGE:
+                # What bad rows would replace stays, and others may break a rule because of it.
+                comparison, found, bad = self._inspected(job, snapshot, view, has_bad_rows=True)
             if not self._options.is_skipping_bad or not bad:
                 self._in_sets = Violations.together(self._in_sets, found)
                 is_beyond_mending = found.total > 0
@@ -205,26 +195,34 @@ class _Loader:
         )
         return comparison, view.read | comparison.looked_at
 
-    def _settled(
-        self, job: Job, comparison: Comparison, view: CommittedView, found: Violations
-    ) -> Mapping[str, pa.Table]:
-        if not comparison.is_suspicious:
-            return {}
-        suspicion = comparison.suspicion(found)
-        return check_suspects(
-            job, self._input(), suspicion, view, self._places, found, self._runner
+    def _inspected(
+        self, job: Job, snapshot: Snapshot, view: CommittedView, *, has_bad_rows: bool = False
+    ) -> tuple[Comparison, Violations, Mapping[str, pa.Table]]:
+        """What is found out from keys, every problem in it, and the rows that have one."""
+        keys, found = self._keys(), self._collector()
+        comparison = compare_with_committed(
+            job, self._read, keys, snapshot, self._runner, has_bad_rows=has_bad_rows
         )
+        if not comparison.is_suspicious:
+            return comparison, found, {}
+        input = Input(self._parts, self._first_lines(), keys)
+        bad = check_suspects(job, input, comparison, view, self._places, found, self._runner)
+        return comparison, found, bad
 
     def _leave_out(self, bad: Mapping[str, pa.Table]) -> None:
         for key, rows in bad.items():
             for part, number, place in zip(*rows.to_pydict().values(), strict=True):
                 self._left_out.setdefault(key, {}).setdefault(part, {})[number] = place
 
-    def _numbers_left_out(self) -> dict[str, dict[int, frozenset[int]]]:
-        return {
-            key: {part: frozenset(rows) for part, rows in parts.items()}
-            for key, parts in self._left_out.items()
-        }
+    def _keys(self) -> list[PartKeys]:
+        """The keys of all parts, without rows that the load goes on without."""
+        left_out: dict[int, dict[str, np.ndarray]] = defaultdict(dict)
+        for key, parts in self._left_out.items():
+            for part, rows in parts.items():
+                left_out[part][key] = np.array(list(rows), np.int64)
+        return [
+            PartKeys(read.number, read.keys, left_out.get(read.number, {})) for read in self._read
+        ]
 
     def _collector(self) -> Violations:
         return Violations(self._listed())
@@ -245,9 +243,6 @@ class _Loader:
         if not self._parts:
             self._sources = [within_reach(source, self._scratch) for source in self._given]
             self._parts = split(self._sources, self._places)
-        given = sum(source.size for source in self._sources)
-        committed = sum(entry.row_count for entry in snapshot.tables.values()) * _ROW_BYTES
-        buckets = -(-max(given, committed) // _BUCKET_BYTES)
         return Job(
             root=self._context.store.root.text,
             id=self._scratch.job,
@@ -258,7 +253,7 @@ class _Loader:
             },
             mode=self._options.mode,
             embed=self._options.embed,
-            bucket_count=min(max(buckets, _LEAST_BUCKETS), _MOST_BUCKETS),
+            seed=secrets.randbits(64),
             listed=self._listed(),
             is_tolerant=self._options.is_skipping_bad,
             is_dry_run=self._options.is_dry_run,
@@ -291,10 +286,6 @@ class _Loader:
             seen[part.source_index] += read.line_count
         return first
 
-    def _input(self) -> Input:
-        keys = tuple((read.number, read.keys) for read in self._read if read.keys is not None)
-        return Input(self._parts, self._first_lines(), keys)
-
     def _open(self, snapshot: Snapshot, table_key: str) -> Table:
         entry = snapshot.table(table_key)
         return self._context.table(entry.location, entry.physical_version)
@@ -311,7 +302,7 @@ class _Loader:
     def _staying(self, comparison: Comparison) -> dict[str, int]:
         gone = {
             key: sum(len(rows) for rows in self._left_out.get(key, {}).values())
-            + len(comparison.replaced_places(key))
+            + comparison.replaced(key)
             for key in self._counts()
         }
         return {key: count - gone[key] for key, count in sorted(self._counts().items())}

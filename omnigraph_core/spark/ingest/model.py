@@ -33,7 +33,8 @@ class Job:
     """By table key the location and the physical version that the load began with."""
     mode: LoadMode
     embed: EmbedMode
-    bucket_count: int
+    seed: int
+    """Of the hashes of keys."""
     listed: int
     """Problems that a part spells out."""
     is_tolerant: bool = False
@@ -81,18 +82,6 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Keys:
-    """An object of rows by bucket: `bounds[b]` to `bounds[b + 1]` are the bytes of bucket b."""
-
-    name: str
-    bounds: tuple[int, ...]
-
-    @property
-    def size(self) -> int:
-        return self.bounds[-1]
-
-
-@dataclass(frozen=True, slots=True)
 class PartRead:
     """What became of a part: files that no version refers to, keys, and what is wrong with it."""
 
@@ -102,7 +91,8 @@ class PartRead:
     """By table key the rows that go on."""
     files: dict[str, str]
     """By table key the staged fragments, as JSON."""
-    keys: Keys | None
+    keys: str
+    """The object that has the key columns of its rows."""
     problems: Violations
     known: dict[str, int]
     """By table key the rows whose id somebody may have."""

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 PART_BYTES: Final = 64 << 20
 _LEAST_BYTES: Final = 16 << 20
+_MOST_BYTES: Final = 256 << 20
+_MANY_COUNT: Final = 4_096
 _GOOD_COUNT: Final = 16
 """Parts that keep some processors busy to the end, and tell how far a load is."""
 _GZIP_MAGIC: Final = b"\x1f\x8b"
@@ -42,12 +44,22 @@ def split(
     """All sources in parts. Each must be a file, as `within_reach` makes them."""
     if part_bytes is None:
         size = sum(source.size for source in sources)
-        part_bytes = min(max(size // _GOOD_COUNT, _LEAST_BYTES), PART_BYTES)
+        part_bytes = part_size(size)
     parts: list[Part] = []
     for index, source in enumerate(sources):
         for piece in _pieces(source, part_bytes):
             parts.append(Part(len(parts), index, piece, places.names[index], places.units[index]))
     return parts
+
+
+def part_size(input_bytes: int) -> int:
+    """How large parts of an input are: some thousands of them, so that blocks of keys stay large.
+
+    >>> [part_size(size) >> 20 for size in (1 << 20, 1 << 29, 1 << 36, 1 << 39, 1 << 44)]
+    [16, 32, 64, 128, 256]
+    """
+    usual = min(max(input_bytes // _GOOD_COUNT, _LEAST_BYTES), PART_BYTES)
+    return min(max(input_bytes // _MANY_COUNT, usual), _MOST_BYTES)
 
 
 def within_reach(source: Source, scratch: Scratch) -> Source:

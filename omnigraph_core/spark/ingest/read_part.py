@@ -9,33 +9,27 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph_core.embedding.config import read_config
 from omnigraph_core.embedding.embedder import Embedder
-from omnigraph_core.spark.ingest.buckets import put_keys
-from omnigraph_core.spark.ingest.keys import PLACE, keys_of_part
+from omnigraph_core.spark.ingest.keys import key_tables
 from omnigraph_core.spark.ingest.model import PartRead
 from omnigraph_core.violations import Violations
 from omnigraph_core.write.batches import FRESH, Places
-from omnigraph_core.write.collect import NUMBER, Reading, collect
+from omnigraph_core.write.collect import Reading, collect
 from omnigraph_core.write.embed import VectorFiller
 from omnigraph_core.write.files import TableFiles
 from omnigraph_core.write.progress import Reporter
 from omnigraph_core.write.slices import LineSlice, RowGroups
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from omnigraph_core.embedding.config import EmbedConfig
     from omnigraph_core.spark.ingest.model import Job, Part
-    from omnigraph_core.write.collect import Collected
 
 
 def read_part(job: Job, part: Part) -> PartRead:
-    """Read a part once: files for its rows, their keys by bucket, and every problem of a row.
+    """Read a part once: files for its rows, their key columns, and every problem of a row.
 
     Raises:
         EmbeddingError: a vector could not be made.
@@ -50,7 +44,7 @@ def read_part(job: Job, part: Part) -> PartRead:
             collected = collect(reading, files, filler)
     rows = {key: keys.num_rows for key, keys in collected.keys.items() if keys.num_rows}
     kind = f"read-{part.number}-{sum(rows.values())}"
-    keys = put_keys(job.scratch, kind, keys_of_part(collected, job.bucket_count), job.bucket_count)
+    keys = job.scratch.put_tables(kind, key_tables(collected))
     return PartRead(
         part.number,
         _line_count(part),
@@ -64,24 +58,6 @@ def read_part(job: Job, part: Part) -> PartRead:
         collected.pending,
         _size(part),
     )
-
-
-def read_keys(job: Job, part: Part, wanted: Mapping[str, pa.Int64Array]) -> dict[str, pa.Table]:
-    """The keys of some rows of a part, by table key, with `place`s in its files: read again.
-
-    Few parts hold rows that something is wrong with, so keys are not kept for all of them.
-    """
-    collected = collect(_reading(job, part, Violations(0)), None, None)
-    found = {}
-    for key, numbers in wanted.items():
-        rows = _placed(collected, key)
-        found[key] = rows.filter(pc.is_in(rows.column(NUMBER), value_set=numbers))
-    return found
-
-
-def _placed(collected: Collected, table_key: str) -> pa.Table:
-    rows = collected.keys[table_key]
-    return rows.append_column(PLACE, pa.array(np.arange(rows.num_rows)))
 
 
 def _reading(job: Job, part: Part, problems: Violations) -> Reading:

@@ -7,6 +7,7 @@ their sources; then what they find is what they would find in the whole input.
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,26 +18,52 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph_core.schema.catalog import EdgeType
-from omnigraph_core.spark.ingest.find import find_rows_of_input, searches
-from omnigraph_core.spark.ingest.inspect import PART
-from omnigraph_core.spark.ingest.keys import PLACE, ROW, end_name, id_name, needs_sources
-from omnigraph_core.spark.ingest.orphans import Orphans, report_all
-from omnigraph_core.spark.ingest.read_part import read_keys
-from omnigraph_core.spark.ingest.read_table import graph_type
+from omnigraph_core.spark.ingest.find import (
+    Wanted,
+    find_hashed_rows,
+    find_rows_of_part,
+    read_wanted,
+)
+from omnigraph_core.spark.ingest.inspect import (
+    ADDRESSES,
+    PART,
+    ROW,
+    lost_name,
+    related_name,
+    replaced_name,
+    suspected_ends_name,
+    suspects_name,
+)
+from omnigraph_core.spark.ingest.keys import (
+    HASH,
+    PLACE,
+    SIDES,
+    end_name,
+    graph_type,
+    id_name,
+    needs_sources,
+)
+from omnigraph_core.storage.lookup import take_rows
+from omnigraph_core.violations import Rule
 from omnigraph_core.write.batches import FRESH, LINE, SOURCE
 from omnigraph_core.write.collect import NUMBER, no_keys
+from omnigraph_core.write.endpoints import report_orphans
 from omnigraph_core.write.integrity import TableDelta, check_delta
 from omnigraph_core.write.load_model import LoadMode
 from omnigraph_core.write.view import CommittedView
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from omnigraph_core.spark.ingest.model import Job, Keys, Part
+    from omnigraph_core.spark.ingest.comparing import Comparison
+    from omnigraph_core.spark.ingest.keys import PartKeys
+    from omnigraph_core.spark.ingest.model import Job, Part
     from omnigraph_core.spark.runner import Runner
     from omnigraph_core.violations import Violations
     from omnigraph_core.write.batches import GraphType, Places
 
+_MOST_SUSPECTS: Final = 1_000_000
+"""Rows that are looked at again; what is beyond is counted as it was suspected."""
 _NO_IDS: Final = pa.array([], pa.utf8())
 
 
@@ -47,20 +74,7 @@ class Input:
     parts: Sequence[Part]
     first_lines: Sequence[int]
     """By part how many lines its source has before it."""
-    keys: tuple[tuple[int, Keys], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Suspicion:
-    """What was found in the buckets; rows are `(part, row)`."""
-
-    loaded: Sequence[str]
-    """The keys of the tables the input has rows for."""
-    suspects: Mapping[str, Sequence[pa.Table]]
-    replaced: Mapping[str, Sequence[pa.Table]]
-    """Rows that do not count: later ones replace them."""
-    lost_sources: Mapping[str, Sequence[pa.Array]]
-    orphans: Sequence[Orphans]
+    keys: Sequence[PartKeys]
 
 
 @dataclass(slots=True)
@@ -86,18 +100,18 @@ class _Rows:
 def check_suspects(
     job: Job,
     input: Input,
-    suspicion: Suspicion,
+    comparison: Comparison,
     view: CommittedView,
     places: Places,
     violations: Violations,
     runner: Runner,
 ) -> dict[str, pa.Table]:
-    """Report what suspected rows really break.
+    """Report what suspected rows really break. Those that are too many are only counted.
 
     Returns:
         By table key the rows that take part in a problem, as `(part, row, place)`.
     """
-    return _Check(job, input, suspicion, view, runner).run(places, violations)
+    return _Check(job, input, comparison, view, runner).run(places, violations)
 
 
 class _Check:
@@ -105,59 +119,156 @@ class _Check:
         self,
         job: Job,
         input: Input,
-        suspicion: Suspicion,
+        comparison: Comparison,
         view: CommittedView,
         runner: Runner,
     ) -> None:
         self._job = job
         self._input = input
-        self._suspicion = suspicion
+        self._comparison = comparison
         self._view = view
         self._runner = runner
-        self._replaced = _Rows()
-        for key, tables in suspicion.replaced.items():
-            for rows in tables:
-                self._replaced.add(key, rows)
         self._wanted = _Rows()
         self._have = _Rows()
+        self._ends: dict[int, dict[tuple[str, str], list[np.ndarray]]] = {}
         self._keys: dict[str, list[pa.Table]] = defaultdict(list)
         self._claimed: dict[str, list[pa.Array]] = defaultdict(list)
+        self._lost_sources: dict[str, pa.Array] = {}
 
     def run(self, places: Places, violations: Violations) -> dict[str, pa.Table]:
-        for key, tables in self._suspicion.suspects.items():
-            for rows in tables:
-                self._wanted.add(key, rows)
+        self._choose(violations)
+        self._find_related()
         self._fetch()
         self._add_edges_of_sources()
         self._add_ends()
-        deltas = {key: self._delta(key) for key in self._suspicion.loaded}
-        view = _SuspectedView(self._view, self._suspicion.lost_sources)
+        deltas = {key: self._delta(key) for key in self._comparison.loaded}
+        view = _SuspectedView(self._view, self._lost_sources)
         bad = check_delta(
             deltas,
             self._job.catalog,
             view,
             places,
             violations,
-            report_orphans=lambda: report_all(self._job, self._suspicion.orphans, violations),
+            report_orphans=lambda: self._report_orphans(violations),
         )
         return {key: _refs(deltas[key].rows.filter(mask)) for key, mask in bad.items()}
 
+    def _choose(self, violations: Violations) -> None:
+        """What partitions suspect; those that are beyond a limit are counted as suspected."""
+        room = _MOST_SUSPECTS
+        lost: dict[str, list[np.ndarray]] = defaultdict(list)
+        for found in self._comparison.inspected:
+            if not found.suspects and not found.lost_sources:
+                continue
+            tables = self._job.scratch.read_tables(found.name)
+            for key, rule in found.suspects:
+                rows = tables.get(suspects_name(key, rule))
+                if rows is not None:
+                    self._wanted.add(key, rows.slice(0, room))
+                    violations.count(rule, max(rows.num_rows - room, 0))
+                    room = max(room - rows.num_rows, 0)
+                for side in SIDES:
+                    ends = tables.get(suspected_ends_name(key, rule, side))
+                    if ends is not None:
+                        room = self._choose_ends(key, rule, side, ends, room, violations)
+            for key in found.lost_sources:
+                addresses = tables[lost_name(key)].column(ADDRESSES)
+                lost[key].append(addresses.slice(0, room).to_numpy())
+                violations.count(Rule.CARDINALITY, max(len(addresses) - room, 0))
+                room = max(room - len(addresses), 0)
+        for key, found_there in lost.items():
+            # In the order in which one process would come across them.
+            addresses = pa.array(np.sort(np.concatenate(found_there)))
+            sources = take_rows(self._view.open(key), addresses, ("src",)).column("src")
+            self._lost_sources[key] = pa.concat_arrays([_NO_IDS, *sources.chunks])
+
+    def _choose_ends(
+        self, key: str, rule: Rule, side: str, ends: pa.Table, room: int, violations: Violations
+    ) -> int:
+        """Have the edges at some ends looked at; how many more may be."""
+        counts = ends.column("count").to_numpy().astype(np.int64)
+        total = np.cumsum(counts)
+        chosen = total <= room
+        violations.count(rule, int(counts[~chosen].sum()))
+        hashes = np.zeros(int(chosen.sum()), HASH)
+        for name in ("h1", "h2"):
+            hashes[name] = ends.column(name).to_numpy()[chosen]
+        parts = ends.column(PART).to_numpy()[chosen]
+        for part in np.unique(parts).tolist():
+            found = self._ends.setdefault(part, {}).setdefault((key, side), [])
+            found.append(hashes[parts == part])
+        return max(room - int(total[-1]), 0)
+
+    def _find_related(self) -> None:
+        """Have rows looked at that replace committed ones which suspected rows meet."""
+        tables = {}
+        for key in self._comparison.loaded:
+            name = related_name(key)
+            found = [
+                self._job.scratch.read_tables(kept)[name] for kept in self._comparison.objects(name)
+            ]
+            if found:
+                tables[key] = pa.concat_tables(found)
+        if tables:
+            name = self._job.scratch.put_tables("sought", tables)
+            tasks = [(keys, name) for keys in self._input.keys]
+            for hits in self._runner.map(
+                partial(find_hashed_rows, self._job), tasks, name="find rows that belong together"
+            ):
+                for key, rows in hits.items():
+                    self._wanted.add(key, rows)
+
+    def _report_orphans(self, violations: Violations) -> None:
+        """Report the orphans of all partitions, in the order of the schema."""
+        found = [orphans for part in self._comparison.inspected for orphans in part.orphans]
+        catalog = self._job.catalog
+        for node, edge, side in itertools.product(catalog.nodes, catalog.edges.values(), SIDES):
+            same = [
+                one for one in found if (one.node, one.edge, one.side) == (node, edge.name, side)
+            ]
+            if same:
+                first = np.sort(np.concatenate([one.first for one in same]))[: self._job.listed]
+                table = self._view.open(edge.table_key)
+                listed = take_rows(table, pa.array(first), ("id", side))
+                count = sum(one.count for one in same)
+                report_orphans(edge.name, side, node, listed, count, violations)
+
     def _fetch(self) -> None:
         """Read the keys of wanted rows that are not there yet."""
-        by_part: dict[int, dict[str, pa.Array]] = defaultdict(dict)
+        numbers: dict[int, dict[str, np.ndarray]] = defaultdict(dict)
         for key, parts in self._wanted.without(self._have).items():
-            for part, numbers in parts.items():
-                numbers = numbers - self._replaced.numbers[key][part]
-                if numbers:
-                    by_part[part][key] = pa.array(sorted(numbers), pa.int64())
-        tasks = [(self._input.parts[number], keys) for number, keys in sorted(by_part.items())]
+            for part, rows in parts.items():
+                if rows:
+                    numbers[part][key] = np.array(sorted(rows), np.int64)
+        tasks = [
+            Wanted(
+                self._input.keys[part],
+                numbers.get(part, {}),
+                {at: np.concatenate(found) for at, found in self._ends.get(part, {}).items()},
+            )
+            for part in sorted(numbers.keys() | self._ends.keys())
+        ]
+        self._ends = {}
         found = self._runner.map(
-            partial(_read_keys, self._job), tasks, name="read suspected records again"
+            partial(read_wanted, self._job), tasks, name="read suspected records again"
         )
-        for (read, wanted), tables in zip(tasks, found, strict=True):
-            for key, rows in tables.items():
-                self._keys[key].append(self._at_place(rows, read))
-                self._have.numbers[key][read.number].update(wanted[key].to_pylist())
+        for task, tables in zip(tasks, found, strict=True):
+            read = self._input.parts[task.keys.part]
+            for key, keys in tables.items():
+                self._have.numbers[key][read.number].update(keys.column(NUMBER).to_pylist())
+                self._keys[key].append(self._at_place(keys, read))
+        for key, fetched in self._keys.items():
+            if fetched:
+                self._keys[key] = [self._staying(key, pa.concat_tables(fetched))]
+
+    def _staying(self, key: str, rows: pa.Table) -> pa.Table:
+        """The rows that no later row of the same id replaces."""
+        codes = _pairs(rows.column(PART), rows.column(NUMBER))
+        stays = np.ones(len(codes), np.bool_)
+        for name in self._comparison.objects(replaced_name(key)):
+            gone = self._job.scratch.read_tables(name)[replaced_name(key)]
+            stays &= ~np.isin(codes, _pairs(gone.column(PART), gone.column(ROW)))
+        return rows.filter(pa.array(stays))
 
     def _at_place(self, rows: pa.Table, part: Part) -> pa.Table:
         """The rows with places in the whole input."""
@@ -194,7 +305,7 @@ class _Check:
         """The nodes of the input that the edges end at."""
         ends: dict[str, list[pa.Array]] = defaultdict(list)
         node_keys = {}
-        for key in self._suspicion.loaded:
+        for key in self._comparison.loaded:
             type = self._type(key)
             if isinstance(type, EdgeType):
                 for side, node in (("src", type.source), ("dst", type.target)):
@@ -202,8 +313,8 @@ class _Check:
                     node_keys[id_name(node_key)] = node_key
                     for rows in self._keys[key]:
                         ends[id_name(node_key)] += rows.column(side).chunks
-                    if side == "src":
-                        ends[id_name(node_key)] += self._suspicion.lost_sources.get(key, ())
+                    if side == "src" and key in self._lost_sources:
+                        ends[id_name(node_key)].append(self._lost_sources[key])
         values = {name: pc.unique(pa.chunked_array(c, pa.utf8())) for name, c in ends.items()}
         for name, rows, claimed in self._find(values):
             self._wanted.add(node_keys[name], rows)
@@ -211,13 +322,18 @@ class _Check:
         if values:
             self._fetch()
 
-    def _find(self, values: Mapping[str, pa.Array]) -> Iterable[tuple[str, pa.Table, pa.Array]]:
-        tasks = list(searches(self._job, self._input.keys, values))
+    def _find(self, values: Mapping[str, pa.Array]) -> Iterator[tuple[str, pa.Table, pa.Array]]:
+        """Rows of the input that have one of the values, and ids that only refused records have."""
+        if not any(len(found) for found in values.values()):
+            return
+        sought = {name: pa.table({"id": found}) for name, found in values.items()}
+        name = self._job.scratch.put_tables("sought", sought)
+        tasks = [(keys, name) for keys in self._input.keys]
         for hits in self._runner.map(
-            partial(find_rows_of_input, self._job), tasks, name="find rows that belong together"
+            partial(find_rows_of_part, self._job), tasks, name="find rows that belong together"
         ):
-            for name, rows in hits.rows.items():
-                yield name, rows, hits.claimed[name]
+            for section, (rows, claimed) in hits.items():
+                yield section, rows, claimed
 
     def _delta(self, key: str) -> TableDelta:
         rows = pa.concat_tables([_none(self._type(key)), *self._keys[key]])
@@ -239,16 +355,13 @@ class _Check:
 class _SuspectedView(CommittedView):
     """Committed rows beside suspected ones: of sources that had edges, those that have none now."""
 
-    def __init__(
-        self, whole: CommittedView, lost_sources: Mapping[str, Sequence[pa.Array]]
-    ) -> None:
+    def __init__(self, whole: CommittedView, lost_sources: Mapping[str, pa.Array]) -> None:
         super().__init__(whole.open)
         self._lost_sources = lost_sources
 
     def scan(self, table_key: str, columns: Sequence[str]) -> pa.Table:
         assert tuple(columns) == ("src",)  # all that is asked for without values to look up
-        lost = pa.chunked_array(list(self._lost_sources.get(table_key, ())), pa.utf8())
-        return pa.table({"src": lost})
+        return pa.table({"src": self._lost_sources.get(table_key, _NO_IDS)})
 
 
 def _none(type: GraphType) -> pa.Table:
@@ -259,12 +372,14 @@ def _none(type: GraphType) -> pa.Table:
     return empty
 
 
-def _read_keys(job: Job, task: tuple[Part, Mapping[str, pa.Array]]) -> dict[str, pa.Table]:
-    return read_keys(job, *task)
-
-
 def _refs(rows: pa.Table) -> pa.Table:
     return rows.select([PART, NUMBER, PLACE]).rename_columns([PART, ROW, PLACE])
+
+
+def _pairs(parts: pa.ChunkedArray, rows: pa.ChunkedArray) -> np.ndarray:
+    """One number for a part and a row of it."""
+    pairs: np.ndarray = parts.to_numpy().astype(np.int64) << 32 | rows.to_numpy().astype(np.int64)
+    return pairs
 
 
 def _by_part(rows: pa.Table) -> Iterable[tuple[int, np.ndarray]]:

@@ -102,11 +102,7 @@ def _numbers(scratch: Scratch, name: str, parts: Sequence[Summed]) -> PiecedArra
     if length % 2:  # the last number is half a word, of which bytes are summed
         last = next(part.last for part in reversed(parts) if part.length)
         total += sum_of(np.array([last], np.uint32)) - last
-    pieces = (
-        scratch.read(part.name, part.start, part.start + 4 * part.length)
-        for part in parts
-        if part.length
-    )
+    pieces = (part.read(scratch) for part in parts if part.length)
     return PiecedArray(name, "<i4", (length,), total & _ALL, pieces)
 
 

@@ -1,13 +1,15 @@
 """Links of an edge type by many tasks: from ids to numbers, and from numbers to neighbours.
 
-Five rounds, each of tasks that know a small part of the graph. What one leaves for the next is in
-scratch objects, cut into ranges, so that every task reads its own range of each.
+Three exchanges, each between tasks that know a small part of the graph:
 
-    number   some nodes:   their ids and numbers, by bucket of the id
-    ends     some edges:   the ids of both ends and the edge's number, by bucket of the id
-    resolve  one bucket:   the numbers of both ends, by range of edges
-    settle   one range:    the ends of its edges; the edges themselves, by range of nodes
-    arrange  one range:    what its nodes are linked to, in order
+    ids      some nodes or edges:  ids and the numbers of rows, by hash of the id
+    resolve  some hashes:          the numbers of the nodes that edges begin and end at
+    ends     what one resolved:    numbers of edges and of their ends, by range of edges
+    settle   one range:            the ends of its edges
+    entries  what one settled:     its edges, by range of nodes
+    arrange  one range:            what its nodes are linked to, in order
+
+What one exchange leaves for the next is in scratch objects.
 """
 
 from __future__ import annotations
@@ -19,21 +21,30 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph_core.spark.ingest.buckets import bucket_of, put_keys, read_bucket
+from omnigraph_core.spark.blocks import Blocks
+from omnigraph_core.spark.rows import received_rows, spread_rows
 from omnigraph_core.storage.places import TablePlace, shared_store
 from omnigraph_core.storage.row_space import read_fragments
 from omnigraph_core.storage.scratch import Scratch
-from omnigraph_core.topology.adjacency import Entries, arrange
+from omnigraph_core.topology.adjacency import Entries, arrange, entries_of
+from omnigraph_core.topology.text_hash import hash_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
-    from omnigraph_core.spark.ingest.model import Keys
+    from omnigraph_core.spark.blocks import Received
 
 SOURCE: Final = "src"
 TARGET: Final = "dst"
-ENDS: Final = (SOURCE, TARGET)
-_NUMBERS: Final = pa.int32()
+ENDS: Final = {SOURCE: 0, TARGET: 1}
+"""By column the section of what is known of it."""
+
+_IDS: Final = pa.schema([("id", pa.utf8()), ("number", pa.int32())])
+_RESOLVED: Final = pa.schema([("edge", pa.int32()), ("node", pa.int32())])
+_ENTRIES: Final = pa.schema([("near", pa.int32()), ("far", pa.int32()), ("edge", pa.int32())])
+_NUMBER: Final = np.dtype("<i4")
+_ENTRY, _RANGE = 0, 1
+"""Sections: edges of nodes, and ranges of nodes whether or not they have any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +53,16 @@ class Plan:
 
     root: str
     job: str
-    buckets: int
+    id_parts: int
+    """Partitions that ids are spread over by hash."""
     edge_count: int
     edge_range: int
     """Edges that are settled together; even, so that parts of arrays are whole words."""
     node_counts: Mapping[str, int]
     """By the end of the edges they are at."""
     node_ranges: Mapping[str, int]
+    node_sections: Mapping[str, int]
+    """Which ids are those of the nodes at an end: one table may be at both."""
 
     @property
     def scratch(self) -> Scratch:
@@ -70,21 +84,11 @@ def _parts(count: int, each: int) -> int:
 class Portion:
     """Some fragments of a table, the first of whose rows has this number."""
 
-    plan: Plan
     place: TablePlace
+    columns: Mapping[str, int]
+    """Those with ids, and the section of each."""
     fragment_ids: tuple[int, ...]
     first: int
-
-
-@dataclass(frozen=True, slots=True)
-class Gathering:
-    """One range of what the tasks of a round have left."""
-
-    plan: Plan
-    part: int
-    left: tuple[Keys, ...]
-    nodes: Mapping[str, tuple[Keys, ...]]
-    """For `resolve`: the numbered nodes at each end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +110,17 @@ class Summed:
         even, odd = (int(words[place::2].sum(dtype=np.uint64)) for place in (0, 1))
         return cls(name, start, len(words), even, odd, last)
 
+    def read(self, scratch: Scratch) -> memoryview:
+        return scratch.read(self.name, self.start, self.start + _NUMBER.itemsize * self.length)
+
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """The ends of a range of edges, and the edges by range of nodes."""
+    """The ends of a range of edges."""
 
+    first: int
+    """The number of the first edge."""
     ends: tuple[Summed, Summed]
-    entries: Keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,90 +137,79 @@ class Arranged:
     is_simple: bool
 
 
-def number(portion: Portion) -> Keys:
-    """The ids of some nodes with their numbers, by bucket."""
-    plan = portion.plan
-    ids = _columns(portion, ("id",))[0]
-    rows = pa.table({"id": ids, "node": _numbers(portion.first, len(ids))})
-    buckets = bucket_of(rows.column("id"), plan.buckets)
-    return put_keys(plan.scratch, "nodes", {"nodes": (rows, buckets)}, plan.buckets)
+def emit_ids(plan: Plan, portion: Portion) -> Iterator[Blocks]:
+    """The ids of some rows with the numbers of the rows, by hash."""
+    names = tuple(portion.columns)
+    batches = list(read_fragments(portion.place.open(), names, portion.fragment_ids))
+    for place, section in enumerate(portion.columns.values()):
+        ids = pa.chunked_array([batch.column(place) for batch in batches], pa.utf8())
+        numbers = np.arange(portion.first, portion.first + len(ids), dtype=np.int32)
+        rows = pa.table([ids, numbers], schema=_IDS)
+        yield spread_rows(section, rows, partition_of(ids, plan.id_parts), plan.id_parts)
 
 
-def ends(portion: Portion) -> Keys:
-    """The ids of both ends of some edges with the numbers of the edges, by bucket."""
-    plan = portion.plan
+def partition_of(ids: pa.ChunkedArray, partitions: int) -> np.ndarray:
+    """Where each id meets its equals."""
+    hashes = np.concatenate([np.zeros(0, np.uint64), *map(hash_texts, ids.chunks)])
+    return hashes % np.uint64(partitions)
+
+
+def resolve(plan: Plan, _partition: int, received: Received) -> str | None:
+    """Keep the numbers of the nodes at the ends of edges, -1 for none; None without edges."""
     tables = {}
-    for end, ids in zip(ENDS, _columns(portion, ENDS), strict=True):
-        rows = pa.table({"id": ids, "edge": _numbers(portion.first, len(ids))})
-        tables[end] = (rows, bucket_of(rows.column("id"), plan.buckets))
-    return put_keys(plan.scratch, "ends", tables, plan.buckets)
-
-
-def resolve(work: Gathering) -> Keys:
-    """The numbers of the nodes with the ids of one bucket, by range of edges; -1 for none."""
-    plan = work.plan
-    wanted = read_bucket(plan.scratch, enumerate(work.left), work.part)
-    tables = {}
-    for end in ENDS:
-        edges = _joined(wanted.get(end, ()), "edge")
-        known = read_bucket(plan.scratch, enumerate(work.nodes[end]), work.part)
-        nodes = _joined(known.get("nodes", ()), "node")
+    for end, section in ENDS.items():
+        edges = received_rows(received, section, _IDS)
+        nodes = received_rows(received, plan.node_sections[end], _IDS)
         places = pc.index_in(edges.column("id"), value_set=nodes.column("id").combine_chunks())
-        found = nodes.column("node").take(places).fill_null(-1)
-        rows = pa.table({"edge": edges.column("edge"), "node": found})
-        ranges = edges.column("edge").to_numpy() // plan.edge_range
-        tables[end] = (rows, ranges)
-    return put_keys(plan.scratch, "resolved", tables, plan.edge_parts)
+        found = nodes.column("number").take(places).fill_null(-1)
+        tables[end] = pa.table([edges.column("number"), found], schema=_RESOLVED)
+    has_edges = any(rows.num_rows for rows in tables.values())
+    return plan.scratch.put_tables("resolved", tables) if has_edges else None
 
 
-def settle(work: Gathering) -> Settled:
-    """The ends of a range of edges by their numbers, and its edges by ranges of their nodes."""
-    plan = work.plan
-    first = work.part * plan.edge_range
+def emit_ends(plan: Plan, name: str) -> Iterator[Blocks]:
+    """What was resolved, by range of edges."""
+    tables = plan.scratch.read_tables(name)
+    for end, section in ENDS.items():
+        if end in tables:
+            at = tables[end].column("edge").to_numpy() // plan.edge_range
+            yield spread_rows(section, tables[end], at, plan.edge_parts)
+
+
+def settle(plan: Plan, part: int, received: Received) -> Settled:
+    """Keep the ends of a range of edges by their numbers."""
+    first = part * plan.edge_range
     count = min(plan.edge_range, plan.edge_count - first)
-    resolved = read_bucket(plan.scratch, enumerate(work.left), work.part)
-    arrays = {end: np.full(count, -1, np.int32) for end in ENDS}
-    for end in ENDS:
-        for _, rows in resolved.get(end, ()):
-            arrays[end][rows.column("edge").to_numpy() - first] = rows.column("node").to_numpy()
-    name = plan.scratch.put("ends-by-edge", b"".join(arrays[end].tobytes() for end in ENDS))
-    summed = tuple(
-        Summed.of(arrays[end], name, place * count * _NUMBERS.bit_width // 8)
-        for place, end in enumerate(ENDS)
-    )
-    is_whole = (arrays[SOURCE] | arrays[TARGET]) >= 0
-    numbers = np.arange(first, first + count, dtype=np.int32)[is_whole]
-    both = {end: arrays[end][is_whole] for end in ENDS}
-    rows = pa.table({**both, "edge": numbers})
-    entries = {end: (rows, both[end] // plan.node_ranges[end]) for end in ENDS}
-    parts = max(plan.node_parts(end) for end in ENDS)
-    keys = put_keys(plan.scratch, "entries", entries, parts)
-    return Settled((summed[0], summed[1]), keys)
+    arrays = np.full((len(ENDS), count), -1, np.int32)
+    for section, array in enumerate(arrays):
+        rows = received_rows(received, section, _RESOLVED)
+        array[rows.column("edge").to_numpy() - first] = rows.column("node").to_numpy()
+    name = plan.scratch.put("ends-by-edge", arrays.tobytes())
+    sources, targets = arrays
+    return Settled(first, (Summed.of(sources, name, 0), Summed.of(targets, name, sources.nbytes)))
 
 
-def arrange_out(work: Gathering) -> Arranged:
-    """Where the edges of a range of sources lead to."""
-    return _arranged(work, SOURCE, TARGET)
+def emit_entries(plan: Plan, near: str, settled: Settled) -> Iterator[Blocks]:
+    """Edges with both ends, by range of the nodes at one end."""
+    sources, targets = (np.frombuffer(end.read(plan.scratch), _NUMBER) for end in settled.ends)
+    numbers = np.arange(settled.first, settled.first + len(sources), dtype=np.int32)
+    entries = entries_of(sources, targets, numbers)
+    if near == TARGET:
+        entries = entries.turned()
+    rows = pa.table([entries.sources, entries.targets, entries.edges], schema=_ENTRIES)
+    parts = plan.node_parts(near)
+    yield spread_rows(_ENTRY, rows, entries.sources // plan.node_ranges[near], parts)
+    if not settled.first:  # one task is enough to have all ranges arranged
+        yield Blocks(_RANGE, np.arange(parts + 1), bytes(parts))
 
 
-def arrange_in(work: Gathering) -> Arranged:
-    """Where the edges of a range of targets come from."""
-    return _arranged(work, TARGET, SOURCE)
-
-
-def _arranged(work: Gathering, near: str, far: str) -> Arranged:
-    plan = work.plan
-    first = work.part * plan.node_ranges[near]
+def arrange_range(plan: Plan, near: str, part: int, received: Received) -> Arranged:
+    """Keep what a range of nodes is linked to by edges that they are at one end of."""
+    first = part * plan.node_ranges[near]
     count = min(plan.node_ranges[near], plan.node_counts[near] - first)
-    left = read_bucket(plan.scratch, enumerate(work.left), work.part).get(near, ())
-    found = {
-        name: np.concatenate(
-            [np.zeros(0, np.int32), *(rows.column(name).to_numpy() for _, rows in left)]
-        )
-        for name in (*ENDS, "edge")
-    }
-    entries = Entries(found[near] - np.int32(first), found[far], found["edge"])
-    neighbours = arrange(entries, count)
+    rows = received_rows(received, _ENTRY, _ENTRIES)
+    sources, targets, edges = (column.to_numpy() for column in rows.columns)
+    neighbours = arrange(Entries(sources - np.int32(first), targets, edges), count)
     offsets, targets, edges = neighbours.offsets[:-1], neighbours.targets, neighbours.edges
     pieces = (offsets.astype(np.int64), targets, edges)
     name = plan.scratch.put("neighbours", b"".join(piece.tobytes() for piece in pieces))
@@ -226,20 +223,3 @@ def _arranged(work: Gathering, near: str, far: str) -> Arranged:
         edges=Summed.of(edges, name, begin + targets.nbytes),
         is_simple=neighbours.is_simple,
     )
-
-
-def _columns(portion: Portion, names: tuple[str, ...]) -> list[pa.ChunkedArray]:
-    batches = list(read_fragments(portion.place.open(), names, portion.fragment_ids))
-    return [
-        pa.chunked_array([batch.column(place) for batch in batches], pa.utf8())
-        for place in range(len(names))
-    ]
-
-
-def _numbers(first: int, count: int) -> pa.Array:
-    return pa.array(np.arange(first, first + count, dtype=np.int32))
-
-
-def _joined(parts: Sequence[tuple[int, pa.Table]], number: str) -> pa.Table:
-    nothing = pa.schema([("id", pa.utf8()), (number, _NUMBERS)]).empty_table()
-    return pa.concat_tables([nothing, *(rows for _, rows in parts)]).combine_chunks()

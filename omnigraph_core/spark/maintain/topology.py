@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from omnigraph_core import settings
@@ -20,15 +21,15 @@ from omnigraph_core.ids import new_ulid, node_table_key
 from omnigraph_core.manifest.image import MAIN
 from omnigraph_core.spark.maintain.link_file import KIND, LinkTables, keep_links, links_key
 from omnigraph_core.spark.maintain.link_tasks import (
+    ENDS,
     SOURCE,
     TARGET,
-    Gathering,
     Plan,
     Portion,
-    arrange_in,
-    arrange_out,
-    ends,
-    number,
+    arrange_range,
+    emit_ends,
+    emit_entries,
+    emit_ids,
     resolve,
     settle,
 )
@@ -38,7 +39,7 @@ from omnigraph_core.storage.row_space import fragment_states
 from omnigraph_core.storage.scratch import Scratch
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from omnigraph_core.engine.omnigraph import Omnigraph
     from omnigraph_core.spark.maintain.link_tasks import Arranged
@@ -136,54 +137,63 @@ def _plan(tables: LinkTables, scratch: Scratch, counts: Sequence[int], part_rows
     edges, sources, targets = counts
     parts = min(_MOST_PARTS, -(-edges // part_rows))
     edge_range = -(-edges // parts)
+    is_one = TablePlace.of(tables.sources) == TablePlace.of(tables.targets)
     return Plan(
         root=tables.edges.store.root.text,
         job=scratch.job,
-        buckets=min(_MOST_PARTS, -(-(2 * edges + sources + targets) // part_rows)),
+        id_parts=min(_MOST_PARTS, -(-(2 * edges + sources + targets) // part_rows)),
         edge_count=edges,
         edge_range=edge_range + edge_range % 2,
         node_counts={SOURCE: sources, TARGET: targets},
         node_ranges={SOURCE: max(1, -(-sources // parts)), TARGET: max(1, -(-targets // parts))},
+        node_sections={SOURCE: 2, TARGET: 2 if is_one else 3},
     )
 
 
 def _build(
     runner: Runner, files: DerivedFiles, tables: LinkTables, scratch: Scratch, plan: Plan
 ) -> None:
-    rows = plan.edge_range
-    numbered = tuple(runner.map(number, _portions(plan, tables.sources, rows), name="number nodes"))
-    others = numbered
-    if TablePlace.of(tables.targets) != TablePlace.of(tables.sources):
-        portions = _portions(plan, tables.targets, rows)
-        others = tuple(runner.map(number, portions, name="number nodes"))
-    ids = tuple(runner.map(ends, _portions(plan, tables.edges, rows), name="ends of edges"))
-    nodes = {SOURCE: numbered, TARGET: others}
-    buckets = [Gathering(plan, bucket, ids, nodes) for bucket in range(plan.buckets)]
-    resolved = tuple(runner.map(resolve, buckets, name="resolve ends"))
-    ranges = [Gathering(plan, part, resolved, {}) for part in range(plan.edge_parts)]
-    settled = runner.map(settle, ranges, name="settle edges")
-    entries = tuple(part.entries for part in settled)
+    resolved = runner.exchange(
+        partial(emit_ids, plan),
+        list(_portions(plan, tables)),
+        partial(resolve, plan),
+        plan.id_parts,
+        name="resolve ends",
+    )
+    settled = runner.exchange(
+        partial(emit_ends, plan),
+        [name for name in resolved if name is not None],
+        partial(settle, plan),
+        plan.edge_parts,
+        name="settle edges",
+    )
 
-    def gathered(end: str) -> list[Gathering]:
-        return [Gathering(plan, part, entries, {}) for part in range(plan.node_parts(end))]
+    def arranged(near: str, name: str) -> list[Arranged]:
+        emit, meet = partial(emit_entries, plan, near), partial(arrange_range, plan, near)
+        return runner.exchange(emit, settled, meet, plan.node_parts(near), name=name)
 
-    out: list[Arranged] = runner.map(arrange_out, gathered(SOURCE), name="neighbours out")
-    into: list[Arranged] = runner.map(arrange_in, gathered(TARGET), name="neighbours in")
+    out, into = arranged(SOURCE, "neighbours out"), arranged(TARGET, "neighbours in")
     keep_links(files, tables, scratch, settled, out, into)
 
 
-def _portions(plan: Plan, table: Table, most_rows: int) -> list[Portion]:
+def _portions(plan: Plan, tables: LinkTables) -> Iterator[Portion]:
+    """All rows with ids that are to meet."""
+    yield from _cut(tables.edges, ENDS, plan.edge_range)
+    nodes = zip(ENDS, (tables.sources, tables.targets), strict=True)
+    for section, table in {plan.node_sections[end]: table for end, table in nodes}.items():
+        yield from _cut(table, {"id": section}, plan.edge_range)
+
+
+def _cut(table: Table, columns: Mapping[str, int], most_rows: int) -> Iterator[Portion]:
     """The fragments of a table in groups, each with the number of its first row."""
     place = TablePlace.of(table)
-    portions: list[Portion] = []
     group: list[int] = []
     first = rows = 0
     for state in fragment_states(table):
         if group and rows + state.rows > most_rows:
-            portions.append(Portion(plan, place, tuple(group), first))
+            yield Portion(place, columns, tuple(group), first)
             first, rows, group = first + rows, 0, []
         group.append(state.id)
         rows += state.rows
     if group:
-        portions.append(Portion(plan, place, tuple(group), first))
-    return portions
+        yield Portion(place, columns, tuple(group), first)

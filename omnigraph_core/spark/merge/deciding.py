@@ -17,8 +17,8 @@ from omnigraph_core.compare.changes import changed_among
 from omnigraph_core.compare.touched import TouchedRows, touched_rows
 from omnigraph_core.merge.row_merge import Counted, MergedViews
 from omnigraph_core.merge.rows import decide_rows
-from omnigraph_core.spark.merge.comparing import portions_of, put_tables
 from omnigraph_core.spark.merge.joining import PROPERTY, Decided, joined
+from omnigraph_core.spark.merge.ranges import by_ranges
 from omnigraph_core.spark.merge.reading import own_tasks, pair_tasks, read_all
 from omnigraph_core.spark.merge.views import ViewPlace, opened, place_of
 from omnigraph_core.storage.version_rows import match_rows
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from omnigraph_core.merge.model import MergeOptions
     from omnigraph_core.merge.row_merge import RowMerge
     from omnigraph_core.merge.undecided import Undecided
-    from omnigraph_core.spark.merge.comparing import Portion
+    from omnigraph_core.spark.merge.ranges import Portion
     from omnigraph_core.spark.merge.views import Job
     from omnigraph_core.spark.runner import Runner
 
@@ -56,10 +56,9 @@ class TableMerging:
 
 def decide_portion(job: Job, table: TableMerging, portion: Portion) -> Decided:
     """Decide about the rows of a range."""
-    scratch = job.scratch
     views = MergedViews(opened(table.base), table.ours.open(), table.theirs.open())
-    mine = _mine(job, table, views, portion)
-    others = changed_among(views.base, views.theirs, portion.known(scratch, _THEIRS))
+    mine = _mine(table, views, portion)
+    others = changed_among(views.base, views.theirs, portion.known(_THEIRS))
     found = decide_rows(table.label, views, mine, others, table.options, undecided=table.undecided)
     writes, conflicts = found.writes, found.conflicts
     tables = {
@@ -86,7 +85,7 @@ def decide_portion(job: Job, table: TableMerging, portion: Portion) -> Decided:
         ),
     }
     return Decided(
-        kept=put_tables(scratch, "decided", tables),
+        kept=job.scratch.put_tables("decided", tables),
         inserted=writes.inserted,
         updated=writes.updated,
         resolved=found.resolved,
@@ -96,15 +95,12 @@ def decide_portion(job: Job, table: TableMerging, portion: Portion) -> Decided:
     )
 
 
-def _mine(
-    job: Job, table: TableMerging, views: MergedViews, portion: Portion
-) -> ChangedRows | TouchedRows:
+def _mine(table: TableMerging, views: MergedViews, portion: Portion) -> ChangedRows | TouchedRows:
     base, ours = views.base, views.ours
     match = None if base is None else match_rows(base.table, ours.table)
     if table.is_by_place and base is not None and match is not None:
-        return TouchedRows(base, ours, match, portion.rows(job.scratch, _OURS))
-    known = portion.known(job.scratch, _OURS)
-    return changed_among(base, ours, known, is_exact=False, match=match)
+        return TouchedRows(base, ours, match, portion.rows(_OURS))
+    return changed_among(base, ours, portion.known(_OURS), is_exact=False, match=match)
 
 
 def _marked(masks: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -141,8 +137,8 @@ def merge_rows_by(
         undecided,
         is_by_place=touched is not None,
     )
-    runs = read_all(runner, job, tasks)
-    portions = portions_of(runs, job.portion_rows)
-    decided = runner.map(partial(decide_portion, job, table), portions, name="decide about rows")
+    read = read_all(runner, job, tasks)
+    work = partial(decide_portion, job, table)
+    decided = by_ranges(runner, job, read, work, name="decide about rows")
     own = Counted(sum(part.own_changes for part in decided))
     return joined(job, label, views, own if touched is None else touched, decided)

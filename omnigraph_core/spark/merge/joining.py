@@ -10,14 +10,12 @@ import pyarrow as pa
 
 from omnigraph_core.merge.properties import NOTHING_COMBINED, CombinedRows
 from omnigraph_core.merge.row_merge import RowConflicts, RowMerge, RowWrites
-from omnigraph_core.spark.merge.comparing import read_tables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from omnigraph_core.compare.touched import TouchedRows
     from omnigraph_core.merge.row_merge import Counted, MergedViews
-    from omnigraph_core.spark.ingest.model import Keys
     from omnigraph_core.spark.merge.views import Job
 
 PROPERTY: Final = "is "
@@ -30,7 +28,8 @@ _Parts = dict[str, pa.Table]
 class Decided:
     """What a task decided about a range: where that is kept, and how much it is."""
 
-    kept: Keys
+    kept: str
+    """The name of the object."""
     inserted: int
     updated: int
     resolved: int
@@ -49,7 +48,7 @@ def joined(
     decided: Sequence[Decided],
 ) -> RowMerge:
     """The decision about a table; ranges are in the order of their ids."""
-    parts = [read_tables(job.scratch, part.kept) for part in decided]
+    parts = [job.scratch.read_tables(part.kept) for part in decided]
     taken, origins = _places(parts, "taken", "theirs"), _places(parts, "taken", "base")
     # Rows of the source are read in the order in which they are stored: each page once.
     order = np.argsort(taken, kind="stable")

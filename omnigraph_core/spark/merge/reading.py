@@ -1,4 +1,4 @@
-"""Rows that two versions do not share, read by tasks: views come in, runs of rows by id go out.
+"""Rows that two versions do not share, read by tasks: views come in, rows by id go out.
 
 Which rows these are is known from files alone. A task reads the ids of some fragments, of some
 single rows, or compares the values of rows that stayed where they are while a column was stored
@@ -12,7 +12,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import pyarrow as pa
 
 from omnigraph_core.compare.changes import (
     changed_in_place,
@@ -21,23 +20,21 @@ from omnigraph_core.compare.changes import (
     whole_of,
 )
 from omnigraph_core.compare.touched import own_rows
-from omnigraph_core.spark.merge.runs import put_run
+from omnigraph_core.spark.merge.ranges import OWN, STAYED, put_rows
 from omnigraph_core.spark.merge.views import ViewPlace
-from omnigraph_core.storage.lookup import ADDRESS
 from omnigraph_core.storage.row_space import fragment_states
 from omnigraph_core.storage.version_rows import OwnRows, match_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    import pyarrow as pa
+
     from omnigraph_core.compare.view import RowView
-    from omnigraph_core.spark.merge.runs import Run
+    from omnigraph_core.spark.merge.ranges import SortedRows
     from omnigraph_core.spark.merge.views import Job
     from omnigraph_core.spark.runner import Runner
     from omnigraph_core.storage.scratch import Scratch
-
-OWN: Final = pa.schema([("id", pa.utf8()), (ADDRESS, pa.uint64())])
-STAYED: Final = pa.schema([("id", pa.utf8()), ("before", pa.uint64()), ("after", pa.uint64())])
 
 _NUMBER: Final = np.dtype("<u8")
 _NO_PLACES: Final = np.zeros(0, np.uint64)
@@ -90,10 +87,10 @@ class StayedTask:
     columns: tuple[str, ...]
 
 
-def read_rows(job: Job, task: OwnTask | StayedTask) -> Run | None:
+def read_rows(job: Job, task: OwnTask | StayedTask) -> SortedRows | None:
     """Keep what a task is to read; None if that is nothing."""
-    rows = _own(job, task) if isinstance(task, OwnTask) else _stayed(task)
-    return put_run(job.scratch, task.what, rows, job.block_rows)
+    rows = _own(job, task).cast(OWN) if isinstance(task, OwnTask) else _stayed(task).cast(STAYED)
+    return put_rows(job.scratch, task.what, rows)
 
 
 def _own(job: Job, task: OwnTask) -> pa.Table:
@@ -110,14 +107,14 @@ def _stayed(task: StayedTask) -> pa.Table:
     return changed_in_place(before, after, match, match.parts[task.part], task.columns)
 
 
-def read_all(runner: Runner, job: Job, tasks: Sequence[OwnTask | StayedTask]) -> list[Run]:
+def read_all(runner: Runner, job: Job, tasks: Sequence[OwnTask | StayedTask]) -> list[SortedRows]:
     """What all tasks have read.
 
     Raises:
         JobFailed: a task could not be carried out.
     """
-    runs = runner.map(partial(read_rows, job), tasks, name="read ids of changed rows")
-    return [run for run in runs if run is not None]
+    read = runner.map(partial(read_rows, job), tasks, name="read ids of changed rows")
+    return [part for part in read if part is not None]
 
 
 def pair_tasks(

@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from omnigraph_core.merge.properties import CombinedRows, iter_combined
 from omnigraph_core.merge.stage_rows import written_rows
-from omnigraph_core.spark.merge.comparing import put_tables, read_tables
 from omnigraph_core.spark.merge.joining import PROPERTY
 from omnigraph_core.spark.merge.reading import Numbers, put_numbers
 from omnigraph_core.spark.merge.views import ViewPlace
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from omnigraph_core.merge.row_merge import RowMerge
-    from omnigraph_core.spark.ingest.model import Keys
     from omnigraph_core.spark.merge.views import Job
     from omnigraph_core.spark.runner import Runner
     from omnigraph_core.storage.dataset import Table
@@ -48,7 +46,8 @@ class TakenTask:
 class CombinedTask:
     """Rows with values of both sides to write."""
 
-    kept: Keys
+    name: str
+    """Of the object that tells of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +74,7 @@ def write_rows(job: Job, target: Target, task: TakenTask | CombinedTask) -> str:
     if isinstance(task, TakenTask):
         portions = theirs.iter_taken(task.places.read(job.scratch))
     else:
-        rows = _unpacked(read_tables(job.scratch, task.kept)[_COMBINED])
+        rows = _unpacked(job.scratch.read_tables(task.name)[_COMBINED])
         portions = iter_combined(rows, target.ours.open(), theirs)
     data = written_rows(theirs.schema, portions)
     return write_append(target.table.open(), data).to_json()
@@ -114,7 +113,7 @@ def _combined_tasks(job: Job, rows: CombinedRows) -> Iterator[CombinedTask]:
     whole = pa.table({"ours": rows.ours, "theirs": rows.theirs, **marks})
     for start in range(0, len(rows), job.portion_rows):
         part = whole.slice(start, job.portion_rows)
-        yield CombinedTask(put_tables(job.scratch, _COMBINED, {_COMBINED: part}))
+        yield CombinedTask(job.scratch.put_tables(_COMBINED, {_COMBINED: part}))
 
 
 def _unpacked(rows: pa.Table) -> CombinedRows:

@@ -29,11 +29,6 @@ class Job:
     def scratch(self) -> Scratch:
         return Scratch(shared_store(self.root), self.id)
 
-    @property
-    def block_rows(self) -> int:
-        """Rows by ascending id that are read together."""
-        return max(1, self.portion_rows // 256)
-
 
 @dataclass(frozen=True, slots=True)
 class ViewPlace:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from omnigraph_core.errors import JobFailed
 from omnigraph_core.spark.jobs import run
-from omnigraph_core.spark.query.tasks import original
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,10 +27,7 @@ class Actions:
         Raises:
             OmnigraphError: what a task raised, or JobFailed.
         """
-        try:
-            return run(self.session, work, name=self._name)
-        except JobFailed as failure:
-            raise original(failure) from failure
+        return run(self.session, work, name=self._name)
 
     def held(self, frame: DataFrame) -> DataFrame:
         """The same rows, made once however often they are read.

@@ -29,6 +29,14 @@ def test_a_lost_executor_is_replaced(cluster_driver: DriverThere, tmp_path: Path
     assert len(list(tmp_path.glob("lost-*"))) == 2
 
 
+def test_what_a_lost_executor_has_emitted_is_emitted_again(
+    cluster_driver: DriverThere, tmp_path: Path
+) -> None:
+    expected = [[task * partition for task in range(5)] for partition in range(jobs.PARTITIONS)]
+    assert cluster_driver.call(jobs.exchange, 5, "", str(tmp_path)) == expected
+    assert len(list(tmp_path.glob("lost-*"))) == 2
+
+
 def test_executors_are_sent_the_package_they_lack(
     cluster: StandaloneCluster, tmp_path: Path
 ) -> None:

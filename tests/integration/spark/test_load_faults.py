@@ -238,11 +238,15 @@ class Losing:
         return self._inner.parallelism
 
     def map(self, work: Any, tasks: Any, *, name: str, on_done: Any = None) -> list[Any]:
-        if name == "compare keys":
-            path = min(path for path in self._scratch.rglob("*") if path.is_file())
-            self.lost = path.name
-            path.unlink()
         return self._inner.map(work, tasks, name=name, on_done=on_done)
+
+    def exchange(
+        self, emit: Any, tasks: Any, meet: Any, partitions: int, *, name: str
+    ) -> list[Any]:
+        path = min(path for path in self._scratch.rglob("*") if path.is_file())
+        self.lost = path.name
+        path.unlink()
+        return self._inner.exchange(emit, tasks, meet, partitions, name=name)
 
 
 def test_what_tasks_leave_for_others_may_be_lost(spark: SparkSession, tmp_path: Path) -> None:

@@ -156,7 +156,7 @@ class BreakingOff(InProcessRunner):
         return super().map(chosen, tasks, name=name, on_done=on_done)
 
 
-@pytest.mark.parametrize("name", ["number nodes", "resolve ends", "neighbours in"])
+@pytest.mark.parametrize("name", ["resolve ends", "settle edges", "neighbours in"])
 def test_a_job_that_fails_leaves_no_file(original: Path, tmp_path: Path, name: str) -> None:
     shutil.copytree(original, tmp_path / "graph")
     og = Omnigraph.open(str(tmp_path / "graph"))

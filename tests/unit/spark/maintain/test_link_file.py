@@ -90,5 +90,5 @@ def test_a_file_in_pieces_is_the_same_file() -> None:
 
 
 def test_parts_of_a_plan() -> None:
-    plan = Plan("/g", "job", 3, 11, 4, {"src": 0, "dst": 9}, {"src": 1, "dst": 3})
+    plan = Plan("/g", "job", 3, 11, 4, {"src": 0, "dst": 9}, {"src": 1, "dst": 3}, {})
     assert (plan.edge_parts, plan.node_parts("src"), plan.node_parts("dst")) == (3, 1, 3)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import traceback
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 
-from omnigraph_core.errors import BudgetExceeded, DataError, JobFailed, OmnigraphError
-from omnigraph_core.spark.query.tasks import TaskError, bordered, original
+from omnigraph_core.errors import BudgetExceeded, DataError, OmnigraphError
+from omnigraph_core.spark.outcomes import error_of
+from omnigraph_core.spark.query.tasks import bordered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,10 +30,11 @@ def test_an_error_travels_in_the_words_of_another(error: OmnigraphError) -> None
 
     made = bordered(batches(), {})
     assert next(made) is ROWS
-    with pytest.raises(TaskError) as failed:
+    with pytest.raises(type(error)) as failed:
         next(made)
-    said = f"An exception was thrown from the Python worker:\n  TaskError: {failed.value}\n  at …"
-    found = original(JobFailed("Spark could not run it", job="q", trace=said))
+    said = "".join(traceback.format_exception(failed.value))
+    found = error_of(f"An exception was thrown:\n{said}\n  at …", summary="", name="q", count=1)
+    assert found is not None
     assert type(found) is type(error)
     assert (found.message, found.hint, found.details()) == (
         error.message,
@@ -42,8 +45,7 @@ def test_an_error_travels_in_the_words_of_another(error: OmnigraphError) -> None
 
 
 def test_other_failures_stay_what_they_are() -> None:
-    failure = JobFailed("Spark could not run it", job="q", trace="out of memory")
-    assert original(failure) is failure
+    assert error_of("out of memory", summary="out of memory", name="q", count=1) is None
 
 
 def test_what_is_no_error_of_ours_is_left_alone() -> None:

@@ -1,0 +1,1 @@
+"""Tests of merges by tasks that need no session."""
