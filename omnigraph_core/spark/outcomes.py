@@ -65,7 +65,7 @@ def attempt(work: Callable[[T], R], task: T, number: int) -> Returned[R] | Faile
 
 def note_error(problem: OmnigraphError) -> None:
     """Have an error told in the text that Spark makes of it, for `error_of`."""
-    problem.add_note(f"{_ERROR}{json.dumps(error_document(problem))}")
+    problem.add_note(f"{_ERROR}{json.dumps(error_document(problem), default=str)}")
 
 
 def settled(work: Callable[[], R]) -> Future[R]:
@@ -99,7 +99,7 @@ def error_of(
     elif task is not None:
         number = int(task.group(1))
         error = JobFailed(
-            f"task {number + 1} of {count} of `{name}` failed: {summary}",
+            f"task {number + 1} of {max(count, number + 1)} of `{name}` failed: {summary}",
             job=name,
             tasks=(number,),
             trace=trace,

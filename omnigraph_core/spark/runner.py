@@ -209,7 +209,9 @@ class SparkRunner:
         from omnigraph_core.spark.worker import BLOCKS, OUTCOMES, emitter, meeter, unpack
 
         def planned() -> DataFrame:
-            blocks = _task_frame(self.session, tasks).mapInArrow(emitter(emit, variables), BLOCKS)
+            blocks = _task_frame(self.session, tasks).mapInArrow(
+                emitter(emit, partitions, variables), BLOCKS
+            )
             met = blocks.repartitionById(partitions, "partition")
             return met.mapInArrow(meeter(meet, variables), OUTCOMES)
 

@@ -57,7 +57,7 @@ def batch_worker(
 
 
 def emitter(
-    emit: Callable[[Any], Iterable[Blocks]], environment: Mapping[str, str]
+    emit: Callable[[Any], Iterable[Blocks]], partitions: int, environment: Mapping[str, str]
 ) -> Callable[[Batches], Batches]:
     """A function for `mapInArrow`: tasks come in, their blocks for all partitions go out.
 
@@ -68,12 +68,14 @@ def emitter(
     def run(batches: Batches) -> Batches:
         take_on(environment)
         for number, payload in _tasks(batches):
-            yield from _emitted(emit, payload, number)
+            yield from _emitted(emit, partitions, payload, number)
 
     return run
 
 
-def _emitted(emit: Callable[[Any], Iterable[Blocks]], payload: bytes, number: int) -> Batches:
+def _emitted(
+    emit: Callable[[Any], Iterable[Blocks]], partitions: int, payload: bytes, number: int
+) -> Batches:
     begun = attempt(lambda packed: iter(emit(cloudpickle.loads(packed))), payload, number)
     found: Returned[Blocks | None] | Failed
     if isinstance(begun, Returned):
@@ -84,9 +86,11 @@ def _emitted(emit: Callable[[Any], Iterable[Blocks]], payload: bytes, number: in
     else:
         found = begun
     if isinstance(found, Failed):
+        # One partition tells of it, the others only must not look at half of what there is.
         content = pack_failure(found)
-        ends = np.array([0, len(content)])
-        yield from _block_batches(Blocks(_FAILED, ends, content), number)
+        ends = np.append(0, len(content) + np.arange(partitions))
+        failure = Blocks(_FAILED, ends, content + bytes(partitions - 1))
+        yield from _block_batches(failure, number)
 
 
 def _next(blocks: Iterator[Blocks]) -> Blocks | None:
@@ -134,10 +138,9 @@ def meeter(
             failed = received.pop(_FAILED, None)
             if failed is None:
                 work = partial(_met, meet, received)
-                outcome = outcome_of(work, pack(partition), partition)
-            else:
-                outcome = failed[0][1]
-            yield _outcome_batch(partition, outcome)
+                yield _outcome_batch(partition, outcome_of(work, pack(partition), partition))
+            elif partition == 0:
+                yield _outcome_batch(partition, failed[0][1])
 
     return run
 

@@ -49,16 +49,17 @@ def refuse(violations: Violations) -> None:
     listed = violations.listed[:MAX_LISTED]
     lines = [violation.render() for violation in listed]
     if violations.total > len(listed):
-        lines.append(f"and {violations.total - len(listed)} more")
+        rest = violations.total - len(listed)
+        lines.append(f"and {rest} more" if listed else f"{rest} rows break rules")
     classes = {_CLASSES[rule] for rule in violations.counts}
     kind = classes.pop() if len(classes) == 1 else DataError
-    first = listed[0]
+    first = listed[0] if listed else None
     raise kind(
         "\n".join(lines),
         hint="nothing was written",
-        table=first.type_name,
-        line=first.line,
-        property=first.property,
+        table=None if first is None else first.type_name,
+        line=None if first is None else first.line,
+        property=None if first is None else first.property,
         violations=listed,
         counts=violations.counts,
     )

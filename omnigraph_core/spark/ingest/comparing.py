@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from omnigraph_core.schema.catalog import EdgeType
 from omnigraph_core.spark.ingest.inspect import Inspection
 from omnigraph_core.spark.ingest.keys import (
+    SIDES,
     Emission,
     dtype_of,
     end_name,
@@ -16,6 +17,8 @@ from omnigraph_core.spark.ingest.keys import (
     id_name,
     limits_sources,
     needs_sources,
+    owner_name,
+    start_name,
     table_tasks,
     unique_name,
 )
@@ -71,14 +74,11 @@ def compare_with_committed(
     keys: Sequence[PartKeys],
     snapshot: Snapshot,
     runner: Runner,
-    *,
-    has_bad_rows: bool = False,
 ) -> Comparison:
     """Look at the keys of the input, beside the rows of a state.
 
     Args:
         keys: of all parts, in their order.
-        has_bad_rows: some rows of the input are known to be bad.
     """
     loaded = tuple(dict.fromkeys(key for part in read for key in part.types))
     known = {key: sum(part.known.get(key, 0) for part in read) for key in loaded}
@@ -98,9 +98,8 @@ def compare_with_committed(
         versions,
         filled if is_looked_up else {},
     )
-    inspection = Inspection(job, loaded, has_bad_rows)
     inspected = runner.exchange(
-        emission.blocks, tasks, inspection, emission.partitions, name="compare keys"
+        emission.blocks, tasks, Inspection(job, loaded), emission.partitions, name="compare keys"
     )
     return Comparison(loaded, inspected, frozenset(wanted))
 
@@ -125,7 +124,11 @@ def _partitions(
     for part in read:
         for key, rows in part.rows.items():
             type = graph_type(job, key)
-            names = [id_name(key)] if not isinstance(type, EdgeType) else [end_name(key, "")] * 2
+            names = [id_name(key)]
+            if isinstance(type, EdgeType):
+                names += [end_name(key, side) for side in SIDES]
+            if limits_sources(type):
+                names += [owner_name(key), start_name(key)]
             names += [unique_name(key, number) for number in range(len(type.unique))]
             size += rows * sum(dtype_of(name).itemsize for name in names)
     for key, wanted in whole.items():

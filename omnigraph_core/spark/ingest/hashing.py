@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 Hashes: TypeAlias = tuple[np.ndarray, np.ndarray]
 """Two words for each value."""
 
+_NOTHING: Final = np.zeros(0, np.uint64), np.zeros(0, np.uint64)
 _WORD: Final = 8
 _HALF: Final = np.uint64(32)
 _TAILS: Final = np.array([2 ** (8 * count) - 1 for count in range(_WORD + 1)], np.uint64)
@@ -33,14 +34,12 @@ class Hasher:
 
     def texts(self, texts: pa.Array | pa.ChunkedArray) -> Hashes:
         """The hashes of texts, none of which is null."""
-        if isinstance(texts, pa.ChunkedArray):
-            texts = texts.combine_chunks()
-        if isinstance(texts, pa.ChunkedArray):  # Arrow splits what is larger than 2 GB
-            parts = [self.texts(chunk) for chunk in texts.chunks]
+        if isinstance(texts, pa.ChunkedArray):  # which may be larger than one array can be
+            parts = [_NOTHING, *(self.texts(chunk) for chunk in texts.chunks)]
             first, second = zip(*parts, strict=True)
             return np.concatenate(first), np.concatenate(second)
         if not len(texts):
-            return np.zeros(0, np.uint64), np.zeros(0, np.uint64)
+            return _NOTHING
         starts, lengths, words = _words(texts)
         sizes = lengths.astype(np.uint64) + self._factors[4]
         one, two = self._mixed(sizes, 0), self._mixed(sizes, 1)

@@ -114,8 +114,6 @@ class Inspection:
     job: Job
     loaded: tuple[str, ...]
     """The keys of the tables the input has rows for."""
-    has_bad_rows: bool = False
-    """Some rows are known to be bad: what they would replace stays."""
 
     def __call__(self, partition: int, received: Received) -> Inspected:
         """Look at a partition."""
@@ -125,7 +123,6 @@ class Inspection:
 class _Partition:
     def __init__(self, inspection: Inspection, received: Received) -> None:
         self._job = inspection.job
-        self._has_bad_rows = inspection.has_bad_rows
         self._types = {key: graph_type(self._job, key) for key in inspection.loaded}
         self._keys = _Keys(self._job, received)
         self._found = Inspected()
@@ -215,7 +212,7 @@ class _Partition:
         self._keep(replaced_name(key), **columns)
 
     def _look_at_moves(self, key: str) -> None:
-        """Edges that start elsewhere than the committed ones of their ids."""
+        """Edges that start elsewhere than committed ones, or other rows, of their ids."""
         name = start_name(key)
         given, before = self._keys.of(name), self._keys.of(committed(name))
         (codes, there), count = unified(given, before)
@@ -224,7 +221,10 @@ class _Partition:
         old = at[codes]
         is_moved = old >= 0
         if is_moved.any():
-            is_moved &= (given["o1"] != before["o1"][old]) | (given["o2"] != before["o2"][old])
+            is_moved &= _differ(given, before[old])
+        first = np.full(count, -1)
+        first[codes[::-1]] = np.arange(len(codes))[::-1]
+        is_moved |= _marked(codes[_differ(given, given[first[codes]])], count)[codes]
         self._suspect(key, Rule.CARDINALITY, name, is_moved)
 
     def _look_at_ends(self, key: str, edge: EdgeType) -> None:
@@ -256,8 +256,9 @@ class _Partition:
         (edges, replaced), edge_count = unified(owned, before, other=True)
         total += _distinct_counts(owners, edges, count)
         if not self._is_overwrite and len(before):
-            stays = ~_marked(edges, edge_count)[replaced] | self._has_bad_rows
-            total += _distinct_counts(kept[stays], replaced[stays], count)
+            # An edge that starts elsewhere now may be bad, and stay where it was.
+            again = np.isin(kept * edge_count + replaced, owners * edge_count + edges)
+            total += _distinct_counts(kept[~again], replaced[~again], count)
         limits = edge.cardinality
         is_wrong = total < limits.minimum
         if limits.maximum is not None:
@@ -290,13 +291,14 @@ class _Partition:
         (codes, there), count = unified(given, before)
         is_wrong = np.bincount(codes, minlength=count)[codes] > 1
         if not self._is_overwrite and len(before):
-            at = np.full(count, -1)
-            at[there[::-1]] = np.arange(len(there))[::-1]
-            holder = at[codes]
-            is_own = (given["o1"] == before["o1"][holder]) & (given["o2"] == before["o2"][holder])
-            is_held = (holder >= 0) & ~is_own
+            # With several holders of a tuple one of them is another row than its own.
+            (own, owner), _ = unified(given, before, other=True)
+            least, most = np.full(count, np.iinfo(np.int64).max), np.full(count, -1)
+            np.minimum.at(least, there, owner)
+            np.maximum.at(most, there, owner)
+            is_held = (most[codes] >= 0) & ((least[codes] != own) | (most[codes] != own))
             is_wrong |= is_held
-            self._relate(key, before[holder[is_held]])
+            self._relate(key, before[_marked(codes[is_held], count)[there]])
         self._suspect(key, Rule.UNIQUE, name, is_wrong)
 
     def _orphans(self) -> Iterator[Orphans]:
@@ -364,6 +366,12 @@ def unified(*sections: np.ndarray, other: bool = False) -> tuple[list[np.ndarray
     codes[order] = np.cumsum(is_next) - 1
     ends = np.cumsum([len(keys) for keys in sections])[:-1]
     return np.split(codes, ends), int(is_next.sum())
+
+
+def _differ(one: np.ndarray, two: np.ndarray) -> np.ndarray:
+    """Whether the other hashes of keys differ, key by key."""
+    found: np.ndarray = (one["o1"] != two["o1"]) | (one["o2"] != two["o2"])
+    return found
 
 
 def _marked(codes: np.ndarray, count: int) -> np.ndarray:

@@ -54,11 +54,11 @@ _ROW: Final = [("row", "<u4"), ("place", "<u4")]
 _DTYPES: Final = {
     "id": np.dtype([*_HASH, *_ROW]),
     "claimed": HASH,
-    "start": np.dtype([*_HASH, *_OTHER, *_ROW]),
-    "end": np.dtype([*_HASH, ("count", "<u4"), ("row", "<u4")]),
+    "start": np.dtype([*_HASH, *_OTHER, ("row", "<u8")]),
+    "end": np.dtype([*_HASH, ("count", "<u8")]),
     "owner": np.dtype([*_HASH, *_OTHER]),
     "loose": np.dtype([*_HASH, ("count", "<u8")]),
-    "unique": np.dtype([*_HASH, *_OTHER, *_ROW]),
+    "unique": np.dtype([*_HASH, *_OTHER, ("row", "<u8")]),
     "committed id": np.dtype([*_HASH, ("address", "<u8")]),
     "committed start": np.dtype([*_HASH, *_OTHER]),
     "committed end": np.dtype([*_HASH, *_OTHER, ("address", "<u8")]),
@@ -239,12 +239,11 @@ def _given_keys(
         ends = {side: _without_nulls(rows, [side]) for side in SIDES}
         for side, there in ends.items():
             hashes = hasher.texts(there.column(side))
-            yield end_name(key, side), _combined(end_name(key, side), hashes, there)
+            yield end_name(key, side), _combined(end_name(key, side), hashes)
         if needs_sources(type):
             starts = _without_nulls(known, ["src"])
-            numbers = {"row": starts.column(NUMBER), "place": starts.column(PLACE)}
             there, at = hasher.texts(starts.column("src")), hasher.texts(starts.column("id"))
-            yield start_name(key), _keys(start_name(key), at, there, **numbers)
+            yield start_name(key), _keys(start_name(key), at, there, row=starts.column(NUMBER))
         if limits_sources(type):
             yield from _counted(hasher, key, type, rows, own)
     for number, group in enumerate(type.unique):
@@ -284,14 +283,13 @@ def _counted(
     yield loose_name(key), _keys(loose_name(key), sources, count=count[has])
 
 
-def _combined(name: str, hashes: Hashes, rows: pa.Table) -> np.ndarray:
-    """Each hash once, with the number of its rows and the first of them."""
+def _combined(name: str, hashes: Hashes) -> np.ndarray:
+    """Each hash once, with the number of its rows."""
     order = np.argsort(hashes[0], kind="stable")
     h1, h2 = hashes[0][order], hashes[1][order]
     starts = np.flatnonzero(_differs(h1, h2))
-    numbers = rows.column(NUMBER).to_numpy()[order]
     counts = np.diff(starts, append=len(order))
-    return _keys(name, (h1[starts], h2[starts]), count=counts, row=numbers[starts])
+    return _keys(name, (h1[starts], h2[starts]), count=counts)
 
 
 def _differs(one: np.ndarray, two: np.ndarray) -> np.ndarray:

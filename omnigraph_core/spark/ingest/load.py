@@ -173,9 +173,6 @@ class _Loader:
         while True:
             view = CommittedView(lambda key: self._open(snapshot, key))
             comparison, found, bad = self._inspected(job, snapshot, view)
-            if bad and not self._options.is_skipping_bad and self._options.mode is LoadMode.MERGE:
-                # What bad rows would replace stays, and others may break a rule because of it.
-                comparison, found, bad = self._inspected(job, snapshot, view, has_bad_rows=True)
             if not self._options.is_skipping_bad or not bad:
                 self._in_sets = Violations.together(self._in_sets, found)
                 is_beyond_mending = found.total > 0
@@ -196,13 +193,11 @@ class _Loader:
         return comparison, view.read | comparison.looked_at
 
     def _inspected(
-        self, job: Job, snapshot: Snapshot, view: CommittedView, *, has_bad_rows: bool = False
+        self, job: Job, snapshot: Snapshot, view: CommittedView
     ) -> tuple[Comparison, Violations, Mapping[str, pa.Table]]:
         """What is found out from keys, every problem in it, and the rows that have one."""
         keys, found = self._keys(), self._collector()
-        comparison = compare_with_committed(
-            job, self._read, keys, snapshot, self._runner, has_bad_rows=has_bad_rows
-        )
+        comparison = compare_with_committed(job, self._read, keys, snapshot, self._runner)
         if not comparison.is_suspicious:
             return comparison, found, {}
         input = Input(self._parts, self._first_lines(), keys)

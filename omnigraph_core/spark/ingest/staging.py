@@ -73,6 +73,9 @@ def stage_table(
         parts: in the order of the input.
         left_out: by part the places of rows that do not stay.
     """
+    gone = sum(map(len, left_out.values())) + comparison.replaced(table_key)
+    if job.mode is not LoadMode.OVERWRITE and gone == sum(part.rows for part in parts):
+        return None
     files = combine(table, [StagedFragments.from_json(part.files) for part in parts])
     if job.mode is LoadMode.OVERWRITE:
         staged, operation = stage_overwrite(table, files), TableOperation.OVERWRITE
@@ -83,7 +86,7 @@ def stage_table(
         removal = Removal(job, table.location, table.physical_version, name, _fragments(table))
         left = removal.run(runner, comparison.objects(name), f"replace in {table_key}")
         staged, operation = stage_removed(table, files, *left), TableOperation.UPSERT
-    if staged is not None and (left_out or comparison.replaced(table_key)):
+    if staged is not None and gone:
         name = replaced_name(table_key)
         removal = Removal(
             job,

@@ -134,6 +134,8 @@ class _Check:
         self._keys: dict[str, list[pa.Table]] = defaultdict(list)
         self._claimed: dict[str, list[pa.Array]] = defaultdict(list)
         self._lost_sources: dict[str, pa.Array] = {}
+        self._left_sources: dict[str, list[pa.Array]] = defaultdict(list)
+        """Where edges start in rows that later ones replace."""
 
     def run(self, places: Places, violations: Violations) -> dict[str, pa.Table]:
         self._choose(violations)
@@ -188,7 +190,7 @@ class _Check:
         """Have the edges at some ends looked at; how many more may be."""
         counts = ends.column("count").to_numpy().astype(np.int64)
         total = np.cumsum(counts)
-        chosen = total <= room
+        chosen = total - counts < room  # also the one that goes beyond it: a hub may be alone
         violations.count(rule, int(counts[~chosen].sum()))
         hashes = np.zeros(int(chosen.sum()), HASH)
         for name in ("h1", "h2"):
@@ -268,6 +270,9 @@ class _Check:
         for name in self._comparison.objects(replaced_name(key)):
             gone = self._job.scratch.read_tables(name)[replaced_name(key)]
             stays &= ~np.isin(codes, _pairs(gone.column(PART), gone.column(ROW)))
+        if not stays.all() and needs_sources(self._type(key)):
+            gone_from = rows.filter(pa.array(~stays)).column("src")
+            self._left_sources[key] += gone_from.drop_null().chunks
         return rows.filter(pa.array(stays))
 
     def _at_place(self, rows: pa.Table, part: Part) -> pa.Table:
@@ -287,6 +292,7 @@ class _Check:
             if needs_sources(self._type(key)):
                 rows = pa.concat_tables(self._keys[key])
                 chunks = [*rows.column("src").chunks, *self._old_sources(key, rows).chunks]
+                chunks += self._left_sources[key]
                 sources[end_name(key, "src")] = pc.unique(pa.chunked_array(chunks, pa.utf8()))
         names = {end_name(key, "src"): key for key in self._keys}
         for name, rows, _ in self._find(sources):

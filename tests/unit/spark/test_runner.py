@@ -181,7 +181,7 @@ def batches_of(tasks: list[Any]) -> Iterator[pa.RecordBatch]:
 def test_workers_exchange_what_the_process_does(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "_BATCH_BYTES", 3)
     tasks = [("aa", "bb", "cccccc"), (), ("dd", "e")]
-    emitted = list(emitter(words, {})(batches_of(tasks)))
+    emitted = list(emitter(words, 9, {})(batches_of(tasks)))
     assert len(emitted) > 4, "some blocks at a time"
     met = meeter(gathered, {})(reversed(emitted))
     outcomes = [unpack(row["outcome"]) for batch in met for row in batch.to_pylist()]
@@ -196,11 +196,12 @@ def refuse_empty(task: tuple[str, ...]) -> Iterator[Blocks]:
 
 
 def test_an_error_of_ours_goes_through_the_exchange() -> None:
-    emitted = emitter(refuse_empty, {})(batches_of([("aa",), ()]))
+    emitted = emitter(refuse_empty, 9, {})(batches_of([("aa",), ()]))
     outcomes = [
         unpack(row["outcome"])
         for batch in meeter(gathered, {})(emitted)
         for row in batch.to_pylist()
     ]
-    failed = [outcome.error for outcome in outcomes if isinstance(outcome, Failed)]
-    assert [error.message for error in failed] == [MergeConflicts("it is empty", ()).message]
+    (failed,) = outcomes
+    assert isinstance(failed, Failed), "and no partition looks at half of what there is"
+    assert failed.error.message == MergeConflicts("it is empty", ()).message
