@@ -64,7 +64,7 @@ def attempt(work: Callable[[T], R], task: T, number: int) -> Returned[R] | Faile
 
 
 def note_error(problem: OmnigraphError) -> None:
-    """Have an error told in the text that Spark makes of it, for `error_of`."""
+    """Add the error as a note, which stays in the text that Spark reports, for `error_of`."""
     problem.add_note(f"{_ERROR}{json.dumps(error_document(problem), default=str)}")
 
 

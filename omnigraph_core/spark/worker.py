@@ -125,7 +125,7 @@ def _block_batches(blocks: Blocks, writer: int) -> Batches:
 def meeter(
     meet: Callable[[int, Received], object], environment: Mapping[str, str]
 ) -> Callable[[Batches], Batches]:
-    """A function for `mapInArrow`: all blocks of a partition come in, one outcome goes out."""
+    """A function for `mapInArrow` that turns all blocks of a partition into one outcome."""
 
     def run(batches: Batches) -> Batches:
         take_on(environment)

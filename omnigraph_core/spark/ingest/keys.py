@@ -402,7 +402,7 @@ def _found_keys(
 ) -> Iterator[tuple[str, np.ndarray]]:
     """The wanted keys of committed rows that share a value with the rows of a part.
 
-    Several parts may find one row: whoever looks at the keys counts it once.
+    Several parts may find one row: the inspection of a partition counts it once.
     """
     table, type = emission.open(key), graph_type(emission.job, key)
     for name in wanted:

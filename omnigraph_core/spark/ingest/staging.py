@@ -129,7 +129,7 @@ class Removal:
     fragments: np.ndarray
     """The ids of all fragments, ascending."""
     starts: Mapping[int, int] | None = None
-    """By part where its rows begin, if rows are told by part and place; else by address."""
+    """By part where its rows begin; None: the tables have addresses, not parts and places."""
     spans: FileSpans | None = None
 
     def run(
