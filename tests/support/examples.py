@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
-_LEAST = 8
+_LEAST = 6
 
 
 def examples(number: int) -> int:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from tests.support.examples import LONG
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -30,6 +31,9 @@ LIGHT_JAVA: Final = (
 )
 """For short lives: Java compiles no more than once, keeps no statistics on disk, and takes the
 classes of Spark for sound: to check them is a sixth of a start."""
+ONE_THREAD: Final = {"TOKIO_WORKER_THREADS": "1", "LANCE_CPU_THREADS": "1"}
+"""Lance takes a thread per processor in each process, but tests share the processors with other
+workers. In the long run it has them all."""
 _GRACE_SECONDS: Final = 10
 """Services end by themselves when their last user is gone."""
 _MEMORY: Final = Path("/dev/shm")
@@ -43,8 +47,10 @@ class RunDirectory:
     def __init__(self) -> None:
         self._parent = _parent_directory()
         self.path = Path(tempfile.mkdtemp(prefix="og-", dir=self._parent))
-        self._before = {name: os.environ.get(name) for name in (_VARIABLE, "SPARK_SUBMIT_OPTS")}
+        changed = (_VARIABLE, "SPARK_SUBMIT_OPTS", *ONE_THREAD)
+        self._before = {name: os.environ.get(name) for name in changed}
         os.environ[_VARIABLE] = tempfile.tempdir = str(self.path)
+        os.environ.update({} if LONG else ONE_THREAD)
         given = os.environ.get("SPARK_SUBMIT_OPTS", "")
         os.environ["SPARK_SUBMIT_OPTS"] = f"{given} -Djava.io.tmpdir={self.path} {LIGHT_JAVA}"
         self._exit_code: int = pytest.ExitCode.INTERRUPTED
@@ -56,7 +62,7 @@ class RunDirectory:
         _stop_processes(self.path)
         for name, value in self._before.items():
             if value is None:
-                del os.environ[name]
+                os.environ.pop(name, None)
             else:
                 os.environ[name] = value
         tempfile.tempdir = str(self._parent)
