@@ -51,7 +51,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Some of these win over what a client is told: no test may reach a real account.
-_ACCOUNTS = ("AWS_", "GEMINI_", "OPENAI_", "OPENROUTER_", "OMNIGRAPH_EMBED", "NANOGRAPH_")
+_ACCOUNTS = (
+    *("AWS_", "GEMINI_", "GOOGLE_", "OPENAI_", "OPENROUTER_"),
+    *("OMNIGRAPH_EMBED", "NANOGRAPH_"),
+)
 for _name in [name for name in os.environ if name.startswith(_ACCOUNTS)]:
     del os.environ[_name]
 

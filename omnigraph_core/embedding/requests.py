@@ -117,8 +117,9 @@ def _client(config: EmbedConfig) -> Client:
     except (httpx2.InvalidURL, ImportError, OSError, ValueError) as problem:
         # What the client says may hold the password of a proxy.
         raise EmbeddingError(
-            "the proxy or the certificates that the environment names cannot be used",
-            hint="check HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and SSL_CERT_FILE",
+            "the proxy, certificates or HTTP package that the environment names cannot be used",
+            hint="check HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, SSL_CERT_FILE and "
+            "GOOGLE_GENAI_HTTP_CLIENT",
         ) from problem
 
 

@@ -45,8 +45,7 @@ class Request:
         """Of either protocol."""
         if "input" in self.body:
             return list(self.body["input"])
-        contents = self.body.get("requests", [self.body])
-        return [content["content"]["parts"][0]["text"] for content in contents]
+        return [request["content"]["parts"][0]["text"] for request in self.body["requests"]]
 
 
 class EmbeddingServer:
@@ -114,11 +113,8 @@ def right_body(request: Request) -> dict[str, object]:
         vectors = _vectors(request.texts, request.body["dimensions"])
         items = [{"index": index, "embedding": vector} for index, vector in enumerate(vectors)]
         return {"object": "list", "data": items, "model": request.body["model"]}
-    if "requests" in request.body:
-        dimension = request.body["requests"][0]["outputDimensionality"]
-        return {"embeddings": [{"values": v} for v in _vectors(request.texts, dimension)]}
-    dimension = request.body["outputDimensionality"]
-    return {"embedding": {"values": _vectors(request.texts, dimension)[0]}}
+    dimension = request.body["requests"][0]["outputDimensionality"]
+    return {"embeddings": [{"values": v} for v in _vectors(request.texts, dimension)]}
 
 
 def _vectors(texts: Sequence[str], dimension: int) -> list[list[float]]:

@@ -25,7 +25,7 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test may reach a real account, a proxy or the user's cache."""
     prefixes = ("OMNIGRAPH_EMBED", "OMNIGRAPH_GEMINI", "NANOGRAPH_", "OPENAI_", "GEMINI_")
     for name in os.environ:
-        if name.startswith((*prefixes, "OPENROUTER_")):
+        if name.startswith((*prefixes, "GOOGLE_", "OPENROUTER_")):
             monkeypatch.delenv(name)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("OMNIGRAPH_EMBED_CACHE", "off")

@@ -26,12 +26,11 @@ def embed(embedder: Embedder, *texts: str, task: Task = Task.DOCUMENT) -> np.nda
 
 
 def answer(provider: str, *vectors: object) -> Reply:
-    """An answer of that provider to one or several texts."""
+    """An answer of that provider."""
     if provider == "openai":
         items = [{"index": index, "embedding": vector} for index, vector in enumerate(vectors)]
         return Reply(body={"data": items})
-    items = [{"values": vector} for vector in vectors]
-    return Reply(body={"embedding": items[0]} if len(items) == 1 else {"embeddings": items})
+    return Reply(body={"embeddings": [{"values": vector} for vector in vectors]})
 
 
 @BOTH
@@ -57,36 +56,68 @@ def test_what_openai_is_sent(server: EmbeddingServer, connect: Connect) -> None:
     }
 
 
-def test_what_gemini_is_sent_for_one_text(server: EmbeddingServer, connect: Connect) -> None:
-    embed(connect(f"{server.url}/", "gemini"), "alpha", task=Task.QUERY)
-    (request,) = server.requests
-    assert request.path == "/v1/models/gemini-embedding-2-preview:embedContent"
-    assert request.headers["x-goog-api-key"] == "gm-secret"
-    assert "authorization" not in request.headers
-    assert request.body == {
-        "model": "models/gemini-embedding-2-preview",
-        "content": {"parts": [{"text": "alpha"}]},
-        "taskType": "RETRIEVAL_QUERY",
-        "outputDimensionality": 4,
-    }
+@pytest.mark.parametrize("texts", [["alpha"], ["alpha", "beta", "gamma"]], ids=len)
+@pytest.mark.parametrize("model", ["gemini-embedding-001", "gemini-embedding-2-preview"])
+def test_what_gemini_is_sent(
+    server: EmbeddingServer, connect: Connect, model: str, texts: list[str]
+) -> None:
+    """Each text for itself: of several strings Google's client makes one vector with new models."""
+    embedder = connect(f"{server.url}/", "gemini")
+    for name in (model, f"models/{model}"):
+        found = embedder.embed(texts, dimension=4, task=Task.QUERY, model=name)
+        np.testing.assert_allclose(found, mock_vectors(texts, 4), atol=1e-6)
+    for request in server.requests:
+        assert request.path == f"/v1/models/{model}:batchEmbedContents"
+        assert request.headers["x-goog-api-key"] == "gm-secret"
+        assert "authorization" not in request.headers
+        assert request.body == {
+            "requests": [
+                {
+                    "model": f"models/{model}",
+                    "content": {"parts": [{"text": text}]},
+                    "taskType": "RETRIEVAL_QUERY",
+                    "outputDimensionality": 4,
+                }
+                for text in texts
+            ]
+        }
+    assert len(server.requests) == 2
 
 
-def test_what_gemini_is_sent_for_several(server: EmbeddingServer, connect: Connect) -> None:
-    embedder = connect(server.url, "gemini")
-    embedder.embed(["alpha", "beta"], dimension=4, task=Task.DOCUMENT, model="models/other")
-    (request,) = server.requests
-    assert request.path == "/v1/models/other:batchEmbedContents"
-    assert request.body == {
-        "requests": [
-            {
-                "model": "models/other",
-                "content": {"parts": [{"text": text}]},
-                "taskType": "RETRIEVAL_DOCUMENT",
-                "outputDimensionality": 4,
-            }
-            for text in ("alpha", "beta")
-        ]
-    }
+def test_google_is_told_by_our_settings_alone(
+    server: EmbeddingServer,
+    connect: Connect,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    embed(connect(server.url, "gemini"), "alpha")
+    for name, value in {
+        "GOOGLE_API_KEY": "another-secret",
+        "GOOGLE_API_USE_CLIENT_CERTIFICATE": "true",
+        "GOOGLE_API_USE_MTLS_ENDPOINT": "always",
+        "GOOGLE_APPLICATION_CREDENTIALS": "/none/such.json",
+        "GOOGLE_CLOUD_LOCATION": "nowhere",
+        "GOOGLE_CLOUD_PROJECT": "none",
+        "GOOGLE_GEMINI_BASE_URL": "http://127.0.0.1:1",
+        "GOOGLE_GENAI_API_VERSION": "v9",
+        "GOOGLE_GENAI_CLIENT_MODE": "replay",
+        "GOOGLE_GENAI_HTTP_CLIENT": "another",
+        "GOOGLE_GENAI_USE_ENTERPRISE": "true",
+        "GOOGLE_GENAI_USE_VERTEXAI": "true",
+    }.items():
+        monkeypatch.setenv(name, value)
+    with caplog.at_level("DEBUG"):
+        embed(connect(server.url, "gemini"), "alpha")
+    assert server.requests[0] == server.requests[1]
+    assert "GOOGLE" not in caplog.text, "the client warns of keys that it does not use"
+    assert "secret" not in caplog.text, "keys are never logged"
+
+
+def test_a_package_google_cannot_use(server: EmbeddingServer, connect: Connect) -> None:
+    embedder = connect(server.url, "gemini", GOOGLE_GENAI_HTTP_CLIENT="httpx")
+    with pytest.raises(EmbeddingError, match="cannot be used") as caught:
+        embed(embedder, "alpha")
+    assert "GOOGLE_GENAI_HTTP_CLIENT" in str(caught.value.hint)
 
 
 def test_a_service_without_a_key_gets_no_header(
@@ -213,6 +244,7 @@ WRONG = {
     "infinite": ([[float("inf"), 2, 3, 4], [1, 2, 3, 4]], "vector 0: expected finite numbers"),
     "zero": ([[1, 2, 3, 4], [0, 0, 0, 0]], "vector 1: expected a direction, found only zeros"),
     "text": ([[1, 2, 3, 4], ["1", "2", "3", "4"]], "vector 1: expected a list of numbers"),
+    "truth": ([[1, 2, 3, 4], [True, 2, 3, 4]], "vector 1: expected a list of numbers"),
     "null": ([[1, 2, 3, 4], None], "vector 1: expected a list of numbers"),
 }
 
@@ -226,8 +258,7 @@ def test_wrong_vectors_are_refused(
     vectors: list[object],
     message: str,
 ) -> None:
-    reply = answer("openai", *vectors) if provider == "openai" else None
-    server.queue(reply or Reply(body={"embeddings": [{"values": vector} for vector in vectors]}))
+    server.queue(answer(provider, *vectors))
     with pytest.raises(EmbeddingError) as caught:
         embed(connect(server.url, provider), "alpha", "beta")
     assert caught.value.message.endswith(message)
@@ -244,7 +275,7 @@ def test_wrong_vectors_are_refused(
         (b"\xff\xfe", "expected a JSON answer"),
         ([], "expected an answer with"),
         ({}, "expected an answer with"),
-        ({"data": 1, "embedding": 1}, "expected an answer with"),
+        ({"data": 1, "embeddings": 1}, "expected an answer with"),
     ],
 )
 def test_wrong_documents_are_refused(
@@ -331,13 +362,16 @@ def test_requests_that_cannot_be_written(
     with pytest.raises(EmbeddingError, match="the request cannot be written") as caught:
         embedder.embed(["alpha"], dimension=4, task=Task.QUERY, model="\ud800")
     assert not caught.value.retryable
+    with pytest.raises(EmbeddingError, match="the request cannot be written"):
+        embed(embedder, "alpha\ud800")
     assert server.requests == []
 
 
-def test_a_model_no_address_can_hold(server: EmbeddingServer, connect: Connect) -> None:
+@pytest.mark.parametrize("model", ["a\nb", "a?b"])
+def test_a_model_no_address_can_hold(server: EmbeddingServer, connect: Connect, model: str) -> None:
     embedder = connect(server.url, "gemini")
     with pytest.raises(EmbeddingError, match="the request cannot be written"):
-        embedder.embed(["alpha"], dimension=4, task=Task.QUERY, model="a\nb")
+        embedder.embed(["alpha"], dimension=4, task=Task.QUERY, model=model)
     assert server.requests == []
 
 
@@ -345,6 +379,15 @@ def test_a_redirection_to_nowhere(server: EmbeddingServer, connect: Connect) -> 
     server.queue(Reply(307, {}, {"location": f"http://{'a' * 70}.example/v1"}))
     with pytest.raises(EmbeddingError, match="the request cannot be written"):
         embed(connect(server.url, "openai"), "alpha")
+
+
+def test_the_key_of_gemini_follows_no_redirection(
+    server: EmbeddingServer, connect: Connect
+) -> None:
+    server.queue(Reply(307, {}, {"location": f"{server.url}/elsewhere"}))
+    with pytest.raises(EmbeddingError, match="HTTP 307"):
+        embed(connect(server.url, "gemini"), "alpha")
+    assert len(server.requests) == 1
 
 
 @BOTH
