@@ -1,4 +1,6 @@
-"""Where a load runs: in this process, or on Spark if it is asked for or large enough."""
+"""Where a load runs: in this process, or on Spark if it is asked for or large enough; in one call,
+or in steps that run apart.
+"""
 
 from __future__ import annotations
 
@@ -44,6 +46,55 @@ def load_with(
     return loaded
 
 
+class LoadSteps:
+    """A load in steps: each may run in a process of its own, again, and after a crash.
+
+    What a step finds lies beside the graph under the name of the run. Steps that were left out, or
+    whose tables have moved since, are made up for by `commit`.
+    """
+
+    def __init__(self, context: GraphContext, branch: str, run: str, engine: str) -> None:
+        check_engine(engine)
+        is_local = engine == LOCAL
+        entry = _module() if is_local else _spark()
+        self._steps = entry.load_steps(context, branch, run, is_local=is_local)
+
+    def plan(self, sources: Sequence[Source], options: LoadOptions) -> None:
+        """Say what the run loads where. The same plan again is nothing new.
+
+        Raises:
+            ConflictError: the run has another plan.
+            ConfigError: an option does not go with steps.
+        """
+        self._steps.plan(sources, options)
+
+    def read(self) -> dict[str, int]:
+        """Read, check and write every record, by itself; by table key the rows that go on."""
+        return dict(self._steps.read())
+
+    def inspect(self, table_key: str) -> int:
+        """Compare the keys of one table with the newest rows; how many rows are suspected."""
+        return int(self._steps.inspect(table_key))
+
+    def stage(self, table_key: str) -> int:
+        """Stage a version of one table that nobody sees; its rows, 0 if nothing changes."""
+        return int(self._steps.stage(table_key))
+
+    def commit(self) -> LoadResult:
+        """Publish all tables with one commit; repeated, the result of the first time.
+
+        Raises:
+            DataError: records are malformed or break a rule; carries all of them.
+            ConflictError: others changed the branch meanwhile.
+        """
+        loaded: LoadResult = self._steps.commit()
+        return loaded
+
+    def clear(self) -> None:
+        """Remove what the steps have left, when there is to be no commit."""
+        self._steps.clear()
+
+
 def _is_for_spark(sources: Sequence[Source]) -> bool:
     if sum(source.size for source in sources) < _WORTH_ASKING or not _is_installed():
         return False
@@ -55,6 +106,10 @@ def _spark() -> Any:
         raise ConfigError(
             "Spark needs the package `pyspark`", hint="pip install 'omnigraph[spark]'"
         )
+    return _module()
+
+
+def _module() -> Any:
     return importlib.import_module(_MODULE)
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from omnigraph_core.engine import exports
-from omnigraph_core.engine.beyond import AUTO, LOCAL
+from omnigraph_core.engine.beyond import AUTO, LOCAL, SPARK
 from omnigraph_core.engine.ingest import ingest
-from omnigraph_core.engine.loading import load_with
+from omnigraph_core.engine.loading import LoadSteps, load_with
 from omnigraph_core.errors import ConfigError, ParameterError
 from omnigraph_core.exec.catalogs import accepted_catalog
 from omnigraph_core.history.snapshots import ReadTarget
@@ -119,6 +119,52 @@ class Writes:
             actor=actor,
         )
         return load_with(engine, self._context, sources, options, self._embedder)
+
+    def plan_load(
+        self,
+        run: str,
+        data: Given,
+        *,
+        branch: str = MAIN,
+        format: str | None = None,
+        type: str | None = None,
+        engine: str = SPARK,
+        mode: LoadMode | str = LoadMode.MERGE,
+        embed: EmbedMode | str = EmbedMode.NOW,
+        skip_bad: bool = False,
+        if_commit: str | None = None,
+        actor: str | None = None,
+    ) -> LoadSteps:
+        """Plan a load whose steps run apart; `load_steps` finds it again by the name of its run.
+
+        Args:
+            run: a name for it, which is also its idempotency key.
+            engine: `spark`, or `local` for steps in the processes that ask for them.
+
+        The other arguments are those of `load`.
+
+        Raises:
+            ConflictError: the run has another plan.
+            ConfigError: no run can have such a name, or Spark cannot be started or reached.
+        """
+        actor = self._rights.demand(Action.CHANGE, branch=branch, actor=actor)
+        options = load_options(
+            branch, mode=mode, embed=embed, skip_bad=skip_bad, if_commit=if_commit, actor=actor
+        )
+        steps = LoadSteps(self._context, branch, run, engine)
+        steps.plan(open_sources(data, format=format, type_name=type), options)
+        return steps
+
+    def load_steps(
+        self, run: str, *, branch: str = MAIN, engine: str = SPARK, actor: str | None = None
+    ) -> LoadSteps:
+        """The steps of a planned load, in this process or in any other.
+
+        Raises:
+            ConfigError: no run can have such a name, or Spark cannot be started or reached.
+        """
+        self._rights.demand(Action.CHANGE, branch=branch, actor=actor)
+        return LoadSteps(self._context, branch, run, engine)
 
     def ingest(
         self,
@@ -298,12 +344,14 @@ class Writes:
         return self._rights.demand_at(self._context, action, chosen).snapshot
 
 
-def load_sources(graph: Writes, sources: Sequence[Source], options: LoadOptions) -> LoadResult:
+def load_sources(
+    graph: Writes, sources: Sequence[Source], options: LoadOptions, *, engine: str = LOCAL
+) -> LoadResult:
     """As `Omnigraph.load`, of sources that are open already."""
     write = options.write
     actor = graph._rights.demand(Action.CHANGE, branch=write.branch, actor=write.actor)
     acting = replace(options, write=replace(write, actor=actor))
-    return load_with(LOCAL, graph._context, sources, acting, graph._embedder)
+    return load_with(engine, graph._context, sources, acting, graph._embedder)
 
 
 def load_options(branch: str, **given: Unpack[LoadKeywords]) -> LoadOptions:

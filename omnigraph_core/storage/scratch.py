@@ -49,6 +49,12 @@ class Scratch:
         with translated("reading", self.store.uri(path)):
             return memoryview(obstore.get_range(self.store.objects, path, start=start, end=end))
 
+    def read_whole(self, name: str) -> memoryview:
+        """All bytes of an object."""
+        path = self._path(name)
+        with translated("reading", self.store.uri(path)):
+            return memoryview(obstore.get(self.store.objects, path).bytes())
+
     def put_tables(self, kind: str, tables: Mapping[str, pa.Table]) -> str:
         """Keep tables by name, in one object. Those without rows are left out."""
         packed = {name: _packed(rows) for name, rows in tables.items() if rows.num_rows}
@@ -57,9 +63,7 @@ class Scratch:
 
     def read_tables(self, name: str) -> dict[str, pa.Table]:
         """What `put_tables` kept."""
-        path = self._path(name)
-        with translated("reading", self.store.uri(path)):
-            content = memoryview(obstore.get(self.store.objects, path).bytes())
+        content = self.read_whole(name)
         (length,) = _LENGTH.unpack_from(content)
         at = _LENGTH.size + length
         tables = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -49,6 +50,17 @@ def test_tables_of_a_snapshot(place: Place) -> None:
     assert graph.table(graph.snapshot(), "node:Bin").count_rows() == 3
     with pytest.raises(TableNotFound):
         graph.table(before, "node:None")
+
+
+def test_the_steps_of_a_load_run_apart(place: Place) -> None:
+    graph = place.graph
+    before = graph.snapshot().manifest_version
+    graph.plan_load("steps", json.dumps(bin_("b3")).encode(), engine="local")
+    assert graph.load_steps("steps", engine="local").read() == {"node:Bin": 1}
+    assert graph.load_steps("steps", engine="local").stage("node:Bin") == 3
+    assert graph.snapshot().manifest_version == before
+    assert graph.load_steps("steps", engine="local").commit().nodes_loaded == 1
+    assert graph.snapshot().manifest_version == before + 1
 
 
 def test_a_snapshot_that_is_held_outlives_cleanup(

@@ -20,6 +20,8 @@ LOCAL_ONLY = {
     "actor": "the token says who acts",
     "rights": "the server asks them",
     "commit": "publishes versions of tables that were staged at hand",
+    "plan_load": "the steps of a load write beside the graph, from processes that reach it",
+    "load_steps": "the same",
     "hold": "keeps files of the store from cleanup",
     "table": "reads files of the store",
 }

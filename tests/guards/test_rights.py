@@ -121,6 +121,14 @@ CALLS: dict[str, Call] = {
         [("export", "side", None)],
     ),
     "load": (lambda og, _: og.load(PART, branch="side"), [("change", "side", None)]),
+    "plan_load": (
+        lambda og, _: og.plan_load("planned", PART, branch="side", engine="local"),
+        [("change", "side", None)],
+    ),
+    "load_steps": (
+        lambda og, _: og.load_steps("steps", branch="side", engine="local"),
+        [("change", "side", None)],
+    ),
     "mutate": (lambda og, _: og.mutate(WRITE, branch="side"), [("change", "side", None)]),
     "commit": (lambda og, _: og.commit([], [], branch="side"), [("change", "side", None)]),
     "embed_backfill": (

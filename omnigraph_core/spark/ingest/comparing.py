@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -74,15 +74,20 @@ def compare_with_committed(
     keys: Sequence[PartKeys],
     snapshot: Snapshot,
     runner: Runner,
+    *,
+    only: Collection[str] | None = None,
 ) -> Comparison:
     """Look at the keys of the input, beside the rows of a state.
 
     Args:
         keys: of all parts, in their order.
+        only: the keys of tables whose rows are looked at; by default all that are loaded.
     """
-    loaded = tuple(dict.fromkeys(key for part in read for key in part.types))
-    known = {key: sum(part.known.get(key, 0) for part in read) for key in loaded}
-    wanted = wanted_keys(job, loaded, known)
+    loaded = loaded_tables(read)
+    chosen = tuple(key for key in loaded if only is None or key in only)
+    if not chosen:
+        return Comparison(loaded, (), frozenset())
+    wanted = wanted_keys(job, loaded, chosen, _known(read))
     filled = {key: names for key, names in wanted.items() if snapshot.table(key).row_count}
     is_looked_up = _is_small(job, read, snapshot, filled)
     versions = {
@@ -94,14 +99,42 @@ def compare_with_committed(
             tasks += table_tasks(key, job.open_at(*versions[key]), names)
     emission = Emission(
         job,
-        _partitions(job, read, {} if is_looked_up else filled, snapshot),
+        _partitions(job, read, chosen, {} if is_looked_up else filled, snapshot),
         versions,
         filled if is_looked_up else {},
+        chosen,
+        _ends_of(job, chosen),
     )
+    inspection = Inspection(job, loaded, chosen)
     inspected = runner.exchange(
-        emission.blocks, tasks, Inspection(job, loaded), emission.partitions, name="compare keys"
+        emission.blocks, tasks, inspection, emission.partitions, name="compare keys"
     )
     return Comparison(loaded, inspected, frozenset(wanted))
+
+
+def tables_looked_at(job: Job, read: Sequence[PartRead], chosen: Collection[str]) -> frozenset[str]:
+    """The keys of the committed tables that decide about rows of these tables."""
+    return frozenset(wanted_keys(job, loaded_tables(read), chosen, _known(read)))
+
+
+def _known(read: Sequence[PartRead]) -> Counter[str]:
+    """By table key the rows whose id somebody may have."""
+    known: Counter[str] = Counter()
+    for part in read:
+        known.update(part.known)
+    return known
+
+
+def _ends_of(job: Job, chosen: Collection[str]) -> frozenset[str]:
+    """The keys of the tables that edges of the chosen ones end at."""
+    edges = [edge for edge in job.catalog.edges.values() if edge.table_key in chosen]
+    names = {name for edge in edges for name in (edge.source, edge.target)}
+    return frozenset(job.catalog.nodes[name].table_key for name in names)
+
+
+def loaded_tables(read: Sequence[PartRead]) -> tuple[str, ...]:
+    """The keys of all tables that the input has records for."""
+    return tuple(dict.fromkeys(key for part in read for key in part.types))
 
 
 def _is_small(
@@ -116,6 +149,7 @@ def _is_small(
 def _partitions(
     job: Job,
     read: Sequence[PartRead],
+    chosen: Collection[str],
     whole: Mapping[str, Sequence[str]],
     snapshot: Snapshot,
 ) -> int:
@@ -123,6 +157,8 @@ def _partitions(
     size = 0
     for part in read:
         for key, rows in part.rows.items():
+            if key not in chosen:
+                continue
             type = graph_type(job, key)
             names = [id_name(key)]
             if isinstance(type, EdgeType):
@@ -138,25 +174,26 @@ def _partitions(
 
 
 def wanted_keys(
-    job: Job, loaded: Collection[str], known: Mapping[str, int]
+    job: Job, loaded: Collection[str], chosen: Collection[str], known: Mapping[str, int]
 ) -> dict[str, tuple[str, ...]]:
     """By table key the keys of committed rows that a load has to see.
 
     Args:
         loaded: the keys of the tables it has rows for.
+        chosen: those of them that are looked at.
         known: by table key the rows whose id may be there.
     """
     wanted: dict[str, dict[str, None]] = defaultdict(dict)
-    for key, name in _wanted(job, loaded, known):
+    for key, name in _wanted(job, loaded, chosen, known):
         wanted[key][name] = None
     return {key: tuple(names) for key, names in wanted.items()}
 
 
 def _wanted(
-    job: Job, loaded: Collection[str], known: Mapping[str, int]
+    job: Job, loaded: Collection[str], chosen: Collection[str], known: Mapping[str, int]
 ) -> Iterator[tuple[str, str]]:
     is_overwrite = job.mode is LoadMode.OVERWRITE
-    for key in loaded:
+    for key in chosen:
         type = graph_type(job, key)
         if isinstance(type, EdgeType):
             for end in (type.source, type.target):
@@ -174,12 +211,14 @@ def _wanted(
         for number in range(len(type.unique)):
             yield key, unique_name(key, number)
     if is_overwrite:
-        yield from _ends_of_replaced(job, loaded)
+        yield from _ends_of_replaced(job, loaded, chosen)
 
 
-def _ends_of_replaced(job: Job, loaded: Collection[str]) -> Iterator[tuple[str, str]]:
+def _ends_of_replaced(
+    job: Job, loaded: Collection[str], chosen: Collection[str]
+) -> Iterator[tuple[str, str]]:
     """Ends of edges that stay, at nodes that may not."""
     for edge in job.catalog.edges.values():
         for side, end in (("src", edge.source), ("dst", edge.target)):
-            if edge.table_key not in loaded and job.catalog.nodes[end].table_key in loaded:
+            if edge.table_key not in loaded and job.catalog.nodes[end].table_key in chosen:
                 yield edge.table_key, end_name(edge.table_key, side)

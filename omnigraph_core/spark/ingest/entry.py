@@ -6,7 +6,8 @@ import os
 from typing import TYPE_CHECKING
 
 from omnigraph_core.spark.ingest.load import load
-from omnigraph_core.spark.runner import SparkRunner
+from omnigraph_core.spark.ingest.steps import LoadSteps
+from omnigraph_core.spark.runner import InProcessRunner, SparkRunner
 from omnigraph_core.spark.session import open_session
 from omnigraph_core.spark.settings import LOAD_FROM, is_elsewhere
 
@@ -40,3 +41,13 @@ def load_on_spark(
         JobFailed: a task failed in a way that is no fault of the input.
     """
     return load(context, sources, options, SparkRunner(open_session()))
+
+
+def load_steps(context: GraphContext, branch: str, run: str, *, is_local: bool) -> LoadSteps:
+    """The steps of a run, by tasks of the session of this process or one after the other in it.
+
+    Raises:
+        ConfigError: no run can have such a name, or Spark cannot be started or reached.
+    """
+    runner = InProcessRunner() if is_local else SparkRunner(open_session())
+    return LoadSteps(context, branch, run, runner)

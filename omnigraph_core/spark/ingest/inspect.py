@@ -114,6 +114,8 @@ class Inspection:
     job: Job
     loaded: tuple[str, ...]
     """The keys of the tables the input has rows for."""
+    chosen: tuple[str, ...]
+    """Those of them that are looked at."""
 
     def __call__(self, partition: int, received: Received) -> Inspected:
         """Look at a partition."""
@@ -123,7 +125,8 @@ class Inspection:
 class _Partition:
     def __init__(self, inspection: Inspection, received: Received) -> None:
         self._job = inspection.job
-        self._types = {key: graph_type(self._job, key) for key in inspection.loaded}
+        self._loaded = inspection.loaded
+        self._types = {key: graph_type(self._job, key) for key in inspection.chosen}
         self._keys = _Keys(self._job, received)
         self._found = Inspected()
         self._tables: dict[str, list[pa.Table]] = defaultdict(list)
@@ -233,7 +236,7 @@ class _Partition:
                 continue
             node_key = self._job.catalog.nodes[node].table_key
             names = [id_name(node_key), claimed_name(node_key)]
-            if not (self._is_overwrite and node_key in self._types):
+            if not (self._is_overwrite and node_key in self._loaded):
                 names.append(committed(id_name(node_key)))
             has_node = self._is_among(end_name(key, side), names)
             self._suspect_ends(key, Rule.ENDPOINT, side, ~has_node)
@@ -274,7 +277,7 @@ class _Partition:
             return
         is_lost = ~self._is_among(name, [end_name(key, "src")])
         node_key = self._job.catalog.nodes[edge.source].table_key
-        if node_key in self._types:
+        if node_key in self._loaded:
             is_lost &= self._is_among(name, [id_name(node_key), claimed_name(node_key)])
         if is_lost.any():
             lost = np.sort(before[is_lost], order="address")
@@ -310,7 +313,7 @@ class _Partition:
                 for side, end in zip(SIDES, (edge.source, edge.target), strict=True):
                     name = committed(end_name(edge.table_key, side))
                     edges = self._keys.of(name)
-                    if edge.table_key in self._types or end != node.name or not len(edges):
+                    if edge.table_key in self._loaded or end != node.name or not len(edges):
                         continue
                     stays = self._is_among(name, [id_name(node_key), claimed_name(node_key)])
                     lost = np.sort(edges["address"][~stays])

@@ -182,6 +182,10 @@ class Emission:
     """The committed tables: location and physical version."""
     looked_up: Mapping[str, tuple[str, ...]]
     """By table key the keys of committed rows that every part asks for by value."""
+    chosen: tuple[str, ...]
+    """The keys of the tables whose rows are looked at."""
+    ends: frozenset[str]
+    """Those of the tables of nodes that such rows may end at."""
 
     def blocks(self, task: PartKeys | TableKeys) -> Iterator[Blocks]:
         """The keys of a task, for all partitions."""
@@ -214,26 +218,31 @@ def _blocks(section: int, keys: np.ndarray, partitions: int) -> Blocks:
 
 def _part_keys(emission: Emission, task: PartKeys) -> Iterator[tuple[str, np.ndarray]]:
     job, hasher = emission.job, Hasher(emission.job.seed)
-    tables = task.read(job)
     given: dict[str, pa.Table] = {}
-    for key, rows in tables.items():
+    for key, rows in task.read(job).items():
+        is_chosen = key.removeprefix("claimed ") in emission.chosen
+        if not is_chosen and key.removeprefix("claimed ") not in emission.ends:
+            continue
         if key.startswith("claimed "):
             yield key, _keys(key, hasher.texts(rows.column("id")))
             continue
-        given[key] = rows
-        yield from _given_keys(hasher, key, graph_type(job, key), rows)
+        given |= {key: rows} if is_chosen else {}
+        yield from _given_keys(hasher, key, graph_type(job, key), rows, is_chosen=is_chosen)
     for key, names in emission.looked_up.items():
         yield from _found_keys(emission, hasher, key, names, given)
 
 
 def _given_keys(
-    hasher: Hasher, key: str, type: GraphType, rows: pa.Table
+    hasher: Hasher, key: str, type: GraphType, rows: pa.Table, *, is_chosen: bool
 ) -> Iterator[tuple[str, np.ndarray]]:
+    """The keys of rows; of those that are not looked at themselves, the ids."""
     is_known = pc.invert(rows.column(FRESH)).to_numpy()
     known = rows.filter(pa.array(is_known))
     ids = hasher.texts(known.column("id"))
     numbers = {"row": known.column(NUMBER), "place": known.column(PLACE)}
     yield id_name(key), _keys(id_name(key), ids, **numbers)
+    if not is_chosen:
+        return
     own = _spread(ids, is_known)
     if isinstance(type, EdgeType):
         ends = {side: _without_nulls(rows, [side]) for side in SIDES}

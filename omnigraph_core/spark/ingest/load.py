@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections import Counter, defaultdict
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -20,11 +20,16 @@ from omnigraph_core.embedding.config import read_config
 from omnigraph_core.errors import ConfigError, PreconditionFailed
 from omnigraph_core.ids import new_ulid
 from omnigraph_core.manifest.requirements import requirements_of
-from omnigraph_core.spark.ingest.comparing import Comparison, compare_with_committed
+from omnigraph_core.spark.ingest.comparing import (
+    Comparison,
+    compare_with_committed,
+    loaded_tables,
+    tables_looked_at,
+)
 from omnigraph_core.spark.ingest.keys import PartKeys
 from omnigraph_core.spark.ingest.model import Job
 from omnigraph_core.spark.ingest.parts import split, within_reach
-from omnigraph_core.spark.ingest.read_part import read_part
+from omnigraph_core.spark.ingest.read_part import PartProgress, read_part
 from omnigraph_core.spark.ingest.staging import PartFiles, stage_table
 from omnigraph_core.spark.ingest.suspects import Input, check_suspects
 from omnigraph_core.storage.scratch import Scratch
@@ -32,7 +37,7 @@ from omnigraph_core.violations import MAX_LISTED, UNBOUNDED, Violations
 from omnigraph_core.write.commit import Prepared, commit_write
 from omnigraph_core.write.digest import content_digest
 from omnigraph_core.write.load_model import LoadMode, LoadResult, TableLoad
-from omnigraph_core.write.progress import Reporter, Step
+from omnigraph_core.write.progress import Reporter
 from omnigraph_core.write.rejects import check_rejects, count_records, named_apart
 from omnigraph_core.write.sources import places_of
 from omnigraph_core.write.verdict import settle
@@ -45,11 +50,15 @@ if TYPE_CHECKING:
 
     from omnigraph_core.history.context import GraphContext
     from omnigraph_core.manifest.catalog import CatalogState
+    from omnigraph_core.manifest.changes import UpdateTable
     from omnigraph_core.manifest.image import GraphCommit
     from omnigraph_core.manifest.snapshot import Snapshot
+    from omnigraph_core.spark.ingest.inspect import Inspected
+    from omnigraph_core.spark.ingest.kept import Kept
     from omnigraph_core.spark.ingest.model import Part, PartRead
     from omnigraph_core.spark.runner import Runner
     from omnigraph_core.storage.dataset import Table
+    from omnigraph_core.write.batches import Places
     from omnigraph_core.write.load_model import LoadOptions
     from omnigraph_core.write.sources import Source
 
@@ -68,13 +77,26 @@ def load(
     check_rejects(options.rejects, sources)
     scratch = Scratch(context.store, new_ulid())
     try:
-        return _Loader(context, sources, options, runner, scratch).run()
+        return Loader(context, sources, options, runner, scratch).run()
     finally:
         scratch.clear()
 
 
-class _Loader:
-    """One load: keeps what was read between attempts to publish it."""
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """What a load in steps goes on from."""
+
+    kept: Kept
+    digest: str
+    places: Places
+
+
+class Loader:
+    """One load: keeps what was read between attempts to publish it.
+
+    With documents beside the graph, what other processes have read, found and staged is taken from
+    there if it still holds.
+    """
 
     def __init__(
         self,
@@ -83,13 +105,16 @@ class _Loader:
         options: LoadOptions,
         runner: Runner,
         scratch: Scratch,
+        resumed: Resumed | None = None,
     ) -> None:
         self._context = context
         self._given = sources
         self._options = options
         self._runner = runner
         self._scratch = scratch
-        self._places = named_apart(places_of(sources))
+        self._resumed = resumed
+        self._kept = None if resumed is None else resumed.kept
+        self._places = named_apart(resumed.places if resumed else places_of(sources))
         self._reporter = Reporter(options.progress)
         self._job: Job | None = None
         self._sources: list[Source] = []
@@ -101,7 +126,31 @@ class _Loader:
         self._left_out: dict[str, dict[int, dict[int, int]]] = {}
         """By table and part, the numbers of rows that are left out and their places."""
 
+    def read(self) -> Mapping[str, int]:
+        """Read the input; by table key the rows that go on."""
+        self._read_input(self._head())
+        return self._counts()
+
+    def inspect(self, table_key: str) -> int:
+        """Compare the rows of a table with those of the newest state; how many are suspected."""
+        snapshot = self._head()
+        self._read_input(snapshot)
+        comparison = self._comparison_of(self._planned(snapshot), snapshot, (table_key,))
+        return sum(sum(found.suspects.values()) for found in comparison.inspected)
+
+    def stage(self, table_key: str) -> UpdateTable | None:
+        """Stage the rows of a table on its newest version; None if there is nothing to change."""
+        snapshot = self._head()
+        self._read_input(snapshot)
+        job = self._planned(snapshot)
+        comparison = self._comparison_of(job, snapshot, (table_key,))
+        return self._stage(job, snapshot, table_key, comparison)
+
+    def _head(self) -> Snapshot:
+        return self._context.head(self._options.write.branch)[1].snapshot
+
     def run(self) -> LoadResult:
+        """Check the load, and publish it with one commit."""
         options = self._options
         if options.is_dry_run:
             _, state = self._context.head(options.write.branch)
@@ -118,6 +167,8 @@ class _Loader:
 
     def _digest(self) -> str | None:
         """The same as that of a load in one process: a repeat may take the other way."""
+        if self._resumed is not None:
+            return self._resumed.digest
         if self._options.write.idempotency_key is None:
             return None
         options = self._options
@@ -150,7 +201,21 @@ class _Loader:
             self._summary(comparison),
         )
 
-    def _stage(self, job: Job, snapshot: Snapshot, key: str, comparison: Comparison) -> Any:
+    def _stage(
+        self, job: Job, snapshot: Snapshot, key: str, comparison: Comparison
+    ) -> UpdateTable | None:
+        kept = None if self._left_out.get(key) else self._kept
+        known = None if kept is None else kept.staged(key, snapshot, job)
+        if known is not None:
+            return known[0]
+        change = self._staged(job, snapshot, key, comparison)
+        if kept is not None:
+            kept.keep_staged(key, snapshot, job, change)
+        return change
+
+    def _staged(
+        self, job: Job, snapshot: Snapshot, key: str, comparison: Comparison
+    ) -> UpdateTable | None:
         parts = [
             PartFiles(read.number, read.rows[key], read.files[key])
             for read in self._read
@@ -196,13 +261,32 @@ class _Loader:
         self, job: Job, snapshot: Snapshot, view: CommittedView
     ) -> tuple[Comparison, Violations, Mapping[str, pa.Table]]:
         """What is found out from keys, every problem in it, and the rows that have one."""
-        keys, found = self._keys(), self._collector()
-        comparison = compare_with_committed(job, self._read, keys, snapshot, self._runner)
+        found = self._collector()
+        comparison = self._comparison_of(job, snapshot, loaded_tables(self._read))
         if not comparison.is_suspicious:
             return comparison, found, {}
-        input = Input(self._parts, self._first_lines(), keys)
+        input = Input(self._read, self._first_lines(), self._keys())
         bad = check_suspects(job, input, comparison, view, self._places, found, self._runner)
         return comparison, found, bad
+
+    def _comparison_of(self, job: Job, snapshot: Snapshot, table_keys: Sequence[str]) -> Comparison:
+        """What keys tell about the rows of tables: as far as that is kept, without a look."""
+        kept = None if self._left_out else self._kept
+        found: list[Inspected] = []
+        missing = []
+        for key in table_keys:
+            known = None if kept is None else kept.inspected(key, snapshot, job)
+            if known is None:
+                missing.append(key)
+            else:
+                found += known
+        rest = compare_with_committed(
+            job, self._read, self._keys(), snapshot, self._runner, only=missing
+        )
+        if kept is not None and len(missing) == 1:
+            kept.keep_inspected(missing[0], snapshot, job, rest)
+        looked_at = tables_looked_at(job, self._read, table_keys)
+        return Comparison(rest.loaded, [*found, *rest.inspected], looked_at)
 
     def _leave_out(self, bad: Mapping[str, pa.Table]) -> None:
         for key, rows in bad.items():
@@ -256,11 +340,12 @@ class _Loader:
         )
 
     def _read_input(self, snapshot: Snapshot) -> None:
+        self._take_kept(snapshot)
         job = self._planned(snapshot)
         if self._read:
             return
         self._reporter.restart()
-        progress = _PartProgress(self._scratch, self._reporter)
+        progress = PartProgress(self._scratch, self._reporter)
         self._read = self._runner.map(
             partial(read_part, job),
             self._parts,
@@ -268,6 +353,18 @@ class _Loader:
             on_done=progress.tell,
         )
         progress.end(self._read)
+        self._add_problems()
+        if self._kept is not None:
+            self._kept.keep_read(job, self._read)
+
+    def _take_kept(self, snapshot: Snapshot) -> None:
+        """Go on from what another process has read, unless the schema has changed since."""
+        known = None if self._read or self._kept is None else self._kept.read()
+        if known is not None and known[0].schema.hash == snapshot.schema.hash:
+            self._job, self._read = known
+            self._add_problems()
+
+    def _add_problems(self) -> None:
         self._in_rows = self._collector()
         for read, first in zip(self._read, self._first_lines(), strict=True):
             _add_shifted(self._in_rows, read.problems, first)
@@ -276,9 +373,9 @@ class _Loader:
         """By part how many lines of its source come before it."""
         seen: Counter[int] = Counter()
         first = []
-        for part, read in zip(self._parts, self._read, strict=True):
-            first.append(seen[part.source_index])
-            seen[part.source_index] += read.line_count
+        for read in self._read:
+            first.append(seen[read.source_index])
+            seen[read.source_index] += read.line_count
         return first
 
     def _open(self, snapshot: Snapshot, table_key: str) -> Table:
@@ -332,30 +429,6 @@ class _Loader:
             is_dry_run=self._options.is_dry_run,
             is_repeat=is_repeat,
         )
-
-
-class _PartProgress:
-    """Rows of parts that are done, by the names of what they have left."""
-
-    def __init__(self, scratch: Scratch, reporter: Reporter) -> None:
-        self._scratch = scratch
-        self._reporter = reporter
-        self._told = 0
-
-    def tell(self, done: int) -> None:
-        rows = {}
-        for name in self._scratch.names("read-"):
-            _, part, count, *_ = name.split("-")
-            rows[part] = int(count)
-        self._add(sum(rows.values()))
-
-    def end(self, read: Sequence[PartRead]) -> None:
-        self._add(sum(sum(part.rows.values()) for part in read))
-
-    def _add(self, rows: int) -> None:
-        for step in (Step.READ, Step.VALIDATED, Step.STAGED):
-            self._reporter.add(step, max(rows - self._told, 0))
-        self._told = max(rows, self._told)
 
 
 def _add_shifted(whole: Violations, part: Violations, lines: int) -> None:

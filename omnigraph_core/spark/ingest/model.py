@@ -86,6 +86,7 @@ class PartRead:
     """What became of a part: files that no version refers to, keys, and what is wrong with it."""
 
     number: int
+    source_index: int
     line_count: int
     rows: dict[str, int]
     """By table key the rows that go on."""

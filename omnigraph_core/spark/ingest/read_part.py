@@ -20,12 +20,15 @@ from omnigraph_core.write.batches import FRESH, Places
 from omnigraph_core.write.collect import Reading, collect
 from omnigraph_core.write.embed import VectorFiller
 from omnigraph_core.write.files import TableFiles
-from omnigraph_core.write.progress import Reporter
+from omnigraph_core.write.progress import Reporter, Step
 from omnigraph_core.write.slices import LineSlice, RowGroups
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from omnigraph_core.embedding.config import EmbedConfig
     from omnigraph_core.spark.ingest.model import Job, Part
+    from omnigraph_core.storage.scratch import Scratch
 
 
 def read_part(job: Job, part: Part) -> PartRead:
@@ -47,6 +50,7 @@ def read_part(job: Job, part: Part) -> PartRead:
     keys = job.scratch.put_tables(kind, key_tables(collected))
     return PartRead(
         part.number,
+        part.source_index,
         _line_count(part),
         rows,
         {key: files.to_json() for key, files in collected.files.items()},
@@ -58,6 +62,30 @@ def read_part(job: Job, part: Part) -> PartRead:
         collected.pending,
         _size(part),
     )
+
+
+class PartProgress:
+    """Rows of parts that are done, by the names of what they have left."""
+
+    def __init__(self, scratch: Scratch, reporter: Reporter) -> None:
+        self._scratch = scratch
+        self._reporter = reporter
+        self._told = 0
+
+    def tell(self, done: int) -> None:
+        rows = {}
+        for name in self._scratch.names("read-"):
+            _, part, count, *_ = name.split("-")
+            rows[part] = int(count)
+        self._add(sum(rows.values()))
+
+    def end(self, read: Sequence[PartRead]) -> None:
+        self._add(sum(sum(part.rows.values()) for part in read))
+
+    def _add(self, rows: int) -> None:
+        for step in (Step.READ, Step.VALIDATED, Step.STAGED):
+            self._reporter.add(step, max(rows - self._told, 0))
+        self._told = max(rows, self._told)
 
 
 def _reading(job: Job, part: Part, problems: Violations) -> Reading:

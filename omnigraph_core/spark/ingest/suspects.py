@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
     from omnigraph_core.spark.ingest.comparing import Comparison
     from omnigraph_core.spark.ingest.keys import PartKeys
-    from omnigraph_core.spark.ingest.model import Job, Part
+    from omnigraph_core.spark.ingest.model import Job, PartRead
     from omnigraph_core.spark.runner import Runner
     from omnigraph_core.violations import Violations
     from omnigraph_core.write.batches import GraphType, Places
@@ -71,7 +71,7 @@ _NO_IDS: Final = pa.array([], pa.utf8())
 class Input:
     """The parts of the input, once they are read."""
 
-    parts: Sequence[Part]
+    parts: Sequence[PartRead]
     first_lines: Sequence[int]
     """By part how many lines its source has before it."""
     keys: Sequence[PartKeys]
@@ -275,7 +275,7 @@ class _Check:
             self._left_sources[key] += gone_from.drop_null().chunks
         return rows.filter(pa.array(stays))
 
-    def _at_place(self, rows: pa.Table, part: Part) -> pa.Table:
+    def _at_place(self, rows: pa.Table, part: PartRead) -> pa.Table:
         """The rows with places in the whole input."""
         count = rows.num_rows
         lines = pc.add(rows.column(LINE), self._input.first_lines[part.number])

@@ -6,12 +6,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from omnigraph_core.spark.source.frames import load_frames
     from omnigraph_core.spark.source.snapshot import read_snapshot
     from omnigraph_core.spark.source.source import register
 
-__all__ = ["read_snapshot", "register"]
+__all__ = ["load_frames", "read_snapshot", "register"]
 
-_HOMES: Final = {"read_snapshot": "snapshot", "register": "source"}
+_HOMES: Final = {"load_frames": "frames", "read_snapshot": "snapshot", "register": "source"}
 
 
 def __getattr__(name: str) -> object:

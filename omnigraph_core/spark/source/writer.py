@@ -48,26 +48,15 @@ class OmnigraphWriter(DataSourceArrowWriter):
     @told
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         has_key = self._options.idempotency_key is not None
-        parts: list[str] = []
-        hashes: list[int] = []
-        for rows in _gathered(iterator):
-            parts.append(self._scratch.put("rows", _packed(rows)))
-            if has_key:
-                hashes += [hash_rows(batch) for batch in rows.to_batches()]
-        return Written(tuple(parts), join_hashes(hashes))
+        return write_parts(self._scratch, iterator, is_hashed=has_key)
 
     @told
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         # Here, because it brings the engine, which the tasks that write have no use for.
-        from omnigraph_core.spark.source.landing import Part, land
+        from omnigraph_core.spark.source.landing import land
 
         written = [message for message in messages if isinstance(message, Written)]
-        parts = [
-            Part("/".join(self._scratch.address(name)), partition, place)
-            for partition, message in enumerate(written)
-            for place, name in enumerate(message.parts, 1)
-        ]
-        land(self._options, parts, join_hashes(item.row_hash for item in written))
+        land(self._options, written, self._scratch)
         with contextlib.suppress(StorageError):  # the rows have landed; cleanup takes the parts
             self._scratch.clear()
 
@@ -79,6 +68,21 @@ class OmnigraphWriter(DataSourceArrowWriter):
     @property
     def _scratch(self) -> Scratch:
         return Scratch(shared_store(self._options.graph.address), self._job)
+
+
+def write_parts(scratch: Scratch, batches: Iterator[pa.RecordBatch], *, is_hashed: bool) -> Written:
+    """Leave the rows of a partition as parts beside a graph.
+
+    Args:
+        is_hashed: the load has a key, under which the same rows are known again.
+    """
+    parts: list[str] = []
+    hashes: list[int] = []
+    for rows in _gathered(batches):
+        parts.append(scratch.put("rows", _packed(rows)))
+        if is_hashed:
+            hashes += [hash_rows(batch) for batch in rows.to_batches()]
+    return Written(tuple(parts), join_hashes(hashes))
 
 
 def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:

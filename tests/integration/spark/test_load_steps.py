@@ -1,0 +1,157 @@
+"""Steps that run apart make up one load: one commit, the same rows and reports."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from omnigraph_core.engine.omnigraph import Omnigraph
+from omnigraph_core.errors import ConfigError, ConflictError, DataError
+from omnigraph_core.spark.ingest import load
+from tests.support.load_worlds import SCHEMA, content, outcome, records
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from omnigraph_core.engine.loading import LoadSteps
+
+
+def steps_of(path: Path, run: str = "r1") -> LoadSteps:
+    """The steps as another process finds them."""
+    return Omnigraph.open(str(path)).load_steps(run, engine="local")
+
+
+def by_steps(path: Path, data: Path, run: str, **options: object) -> object:
+    """Every step in a graph that was opened for it."""
+    graph = Omnigraph.open(str(path))
+    graph.plan_load(run, str(data), engine="local", **options)  # type: ignore[arg-type]
+    keys = steps_of(path, run).read()
+    for key in keys:
+        steps_of(path, run).inspect(key)
+        steps_of(path, run).stage(key)
+    return steps_of(path, run).commit()
+
+
+def part(number: int, **data: object) -> str:
+    return json.dumps({"type": "Part", "data": {"sku": f"p{number}", **data}})
+
+
+def versions(path: Path) -> int:
+    return Omnigraph.open(str(path)).snapshot("main").manifest_version
+
+
+@pytest.mark.parametrize("seed", [3, 5])
+def test_steps_make_up_a_load(tmp_path: Path, seed: int) -> None:
+    rng = random.Random(seed)
+    whole = Omnigraph.init(str(tmp_path / "whole"), SCHEMA)
+    Omnigraph.init(str(tmp_path / "steps"), SCHEMA).close()
+    for number in range(4):
+        data = tmp_path / f"{number}.jsonl"
+        data.write_text("\n".join(records(rng, 40, rng.choice((0.0, 0.1)))))
+        options = {"mode": rng.choice(("append", "merge", "overwrite")), "skip_bad": number > 1}
+        expected = outcome(lambda data=data, options=options: whole.load(str(data), **options))
+        before = versions(tmp_path / "steps")
+        found = outcome(
+            lambda data=data, number=number, options=options: by_steps(
+                tmp_path / "steps", data, f"run{number}", **options
+            )
+        )
+        assert found == expected
+        assert versions(tmp_path / "steps") - before == (expected[0] == "loaded")
+    assert content(Omnigraph.open(str(tmp_path / "steps"))) == content(whole)
+
+
+def test_steps_on_spark(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "graph"
+    graph = Omnigraph.init(str(path), SCHEMA)
+    data = tmp_path / "parts.jsonl"
+    data.write_text("\n".join(map(part, range(50))))
+    steps = graph.plan_load("on-spark", str(data))
+    assert steps.read() == {"node:Part": 50}
+    assert steps.inspect("node:Part") == 0
+    assert steps.stage("node:Part") == 50
+    assert steps.commit().nodes_loaded == 50
+
+
+def test_steps_use_what_other_processes_have_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "graph"
+    graph = Omnigraph.init(str(path), SCHEMA)
+    data = tmp_path / "parts.jsonl"
+    data.write_text("\n".join(map(part, range(5))))
+    graph.plan_load("r1", str(data), engine="local")
+    steps_of(path).read()
+    steps_of(path).inspect("node:Part")
+    steps_of(path).stage("node:Part")
+
+    def refuse(*args: object, **options: object) -> None:
+        raise AssertionError("this was done before")
+
+    for name in ("read_part", "stage_table"):
+        monkeypatch.setattr(load, name, refuse)
+    monkeypatch.setattr("omnigraph_core.spark.ingest.comparing.Inspection", refuse)
+    assert steps_of(path).commit().nodes_loaded == 5
+    again = steps_of(path).commit()
+    assert (again.is_repeat, again.nodes_loaded) == (True, 5)
+    kept = [found.name for found in (path / "_scratch").glob("**/*") if found.is_file()]
+    assert len(kept) == 1
+    assert kept[0].startswith("plan-")
+
+
+def test_what_moved_since_is_looked_at_again(tmp_path: Path) -> None:
+    path = tmp_path / "graph"
+    graph = Omnigraph.init(str(path), SCHEMA)
+    data = tmp_path / "parts.jsonl"
+    data.write_text(f"{part(1, code='c1')}\n{part(2, code='c2')}")
+    graph.plan_load("r1", str(data), engine="local")
+    for key in steps_of(path).read():
+        steps_of(path).inspect(key)
+        steps_of(path).stage(key)
+    graph.load(part(9, code="c1").encode())
+    before = content(graph)
+    with pytest.raises(DataError, match="c1"):
+        steps_of(path).commit()
+    assert content(Omnigraph.open(str(path))) == before
+    graph.load(part(9, code="c9").encode())
+    assert steps_of(path).commit().nodes_loaded == 2
+    assert [code for code in ("c1", "c2", "c9") if code in str(content(graph))] == [
+        "c1",
+        "c2",
+        "c9",
+    ]
+
+
+def test_a_changed_schema_is_read_anew(tmp_path: Path) -> None:
+    path = tmp_path / "graph"
+    graph = Omnigraph.init(str(path), SCHEMA)
+    data = tmp_path / "parts.jsonl"
+    data.write_text(part(1))
+    graph.plan_load("r1", str(data), engine="local")
+    steps_of(path).read()
+    steps_of(path).stage("node:Part")
+    graph.schema_apply(SCHEMA.replace("node Part {", "node Part { remark: String?", 1))
+    assert steps_of(path).commit().nodes_loaded == 1
+    assert Omnigraph.open(str(path)).verify(is_deep=True).is_sound
+
+
+def test_runs_that_cannot_be(tmp_path: Path) -> None:
+    path = tmp_path / "graph"
+    graph = Omnigraph.init(str(path), SCHEMA)
+    data = tmp_path / "parts.jsonl"
+    data.write_text(part(1))
+    with pytest.raises(ConfigError, match="cannot name a run"):
+        graph.load_steps("../escape", engine="local")
+    with pytest.raises(ConfigError, match="there is no run `r1`"):
+        graph.load_steps("r1", engine="local").read()
+    graph.plan_load("r1", str(data), engine="local")
+    graph.plan_load("r1", str(data), engine="local")
+    with pytest.raises(ConfigError, match="does not load into `other`"):
+        graph.load_steps("r1", branch="other", engine="local").read()
+    with pytest.raises(ConflictError, match="loads something else"):
+        graph.plan_load("r1", str(data), engine="local", mode="append")
