@@ -46,6 +46,8 @@ class Scale:
     companies: int
     acquaintances: int
     jobs: int
+    hub_share: float = 0.0
+    """Of acquaintances, those that begin at one person."""
 
     @property
     def rows(self) -> int:
@@ -103,8 +105,9 @@ def _companies(scale: Scale) -> Iterator[dict[str, object]]:
 def _acquaintances(scale: Scale) -> Iterator[dict[str, object]]:
     chance = random.Random(2)
     for _ in range(scale.acquaintances):
+        is_hub = chance.random() < scale.hub_share if scale.hub_share else False
         yield {
-            "src": f"person-{chance.randrange(scale.people):07d}",
+            "src": f"person-{0 if is_hub else chance.randrange(scale.people):07d}",
             "dst": f"person-{chance.randrange(scale.people):07d}",
             "since": f"20{chance.randrange(10, 26)}-{chance.randrange(1, 13):02d}-11",
             "weight": round(chance.random(), 6),
