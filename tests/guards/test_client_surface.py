@@ -20,6 +20,7 @@ LOCAL_ONLY = {
     "actor": "the token says who acts",
     "rights": "the server asks them",
     "commit": "publishes versions of tables that were staged at hand",
+    "build_topology": "makes files of the store",
     "hold": "keeps files of the store from cleanup",
     "table": "reads files of the store",
 }
