@@ -158,8 +158,8 @@ def cleanup(
             _remove_unfinished_catalogs(context, plans, older_than=older_than)
             _remove_leftovers(context, policy, now=started)
     derived_bytes = sum(file.size for file in outdated)
-    tables = _table_rows(garbage, kept)
-    return CleanupReport(is_preview, _branch_rows(plans), tables, len(outdated), derived_bytes)
+    rows = _table_rows(garbage, kept)
+    return CleanupReport(is_preview, _branch_rows(plans), rows, len(outdated), derived_bytes)
 
 
 def _listed(

@@ -68,7 +68,7 @@ def topology(
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Keep who is linked to whom as files beside the graph, before the first reader asks."""
+    """Make the files that tell readers who is linked to whom."""
     if graph.chosen().is_remote:
         raise ConfigError("`index topology` works on a graph where it is kept, not on a server")
     on = graph.branch(branch)
