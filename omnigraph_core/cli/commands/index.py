@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 
     from omnigraph_core.engine.indexing import IndexReport
 
-app = typer.Typer(
-    help="Build and list the indexes a schema asks for, and the topology.", no_args_is_help=True
-)
+app = typer.Typer(help="Build and list indexes, and the files of links.", no_args_is_help=True)
 
 StatusBranchOption = Annotated[
     str | None, typer.Option("--branch", metavar="NAME", help="Branch to look at.  [default: main]")
