@@ -117,7 +117,7 @@ def build_indexes(config: GraphConfig, state: AcceptedState) -> dg.AssetsDefinit
         with failures(), config.open() as graph:
             refuse_stale(graph, branch, state)
             if any(key in chosen for key in columns.values()):
-                for report in graph.ensure_indices(branch=branch):
+                for report in graph.ensure_indices(branch=branch, engine=config.engine):
                     key = columns[report.table_key, report.column]
                     if key in chosen:
                         chosen = chosen - {key}  # a column may have two indexes

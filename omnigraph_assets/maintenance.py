@@ -49,7 +49,7 @@ def build_maintenance(target: GraphConfig) -> dg.AssetsDefinition:
         branch, chosen = context.partition_key, context.selected_asset_keys
         with failures(), target.open() as graph:
             if specs["compaction"].key in chosen:
-                tables = graph.optimize(branch=branch)
+                tables = graph.optimize(branch=branch, engine=target.engine)
                 yield dg.MaterializeResult(
                     specs["compaction"].key,
                     metadata={
@@ -61,7 +61,10 @@ def build_maintenance(target: GraphConfig) -> dg.AssetsDefinition:
                 )
             if specs["cleanup"].key in chosen:
                 report = graph.cleanup(
-                    keep=target.keep_versions, branches=[branch], is_preview=not config.confirm
+                    keep=target.keep_versions,
+                    branches=[branch],
+                    is_preview=not config.confirm,
+                    engine=target.engine,
                 )
                 yield dg.MaterializeResult(
                     specs["cleanup"].key,

@@ -12,7 +12,7 @@ from omnigraph_core.client.branches import Branches
 from omnigraph_core.client.decode.commits import NamedCommit, NamedSnapshot
 from omnigraph_core.client.decode.reading import understood
 from omnigraph_core.client.jobs import Jobs
-from omnigraph_core.client.places import check_version, place_of, refuse_actor
+from omnigraph_core.client.places import check_version, place_of, refuse_actor, refuse_engine
 from omnigraph_core.client.requests import ARROW, ask, get, write
 from omnigraph_core.errors import ConfigError
 from omnigraph_core.exec.guard import check_limits
@@ -113,12 +113,13 @@ class Reads(Branches, Jobs):
         return self._plan(_patient(call, timeout), cancellation)
 
     def ensure_indices(
-        self, *, branch: str = MAIN, actor: str | None = None
+        self, *, branch: str = MAIN, engine: str = "auto", actor: str | None = None
     ) -> tuple[IndexReport, ...]:
         """Build what is missing of every index the schema asks for, with at most one commit."""
         from omnigraph_core.client.decode.upkeep import decode_indexes
 
         refuse_actor(actor)
+        refuse_engine(engine)
         return understood(
             decode_indexes, self._worked(write("POST", "/indexes", {"branch": branch}))
         )

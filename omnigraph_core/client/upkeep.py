@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from omnigraph_core.client.decode.reading import understood
 from omnigraph_core.client.jobs import Jobs
-from omnigraph_core.client.places import refuse_actor
+from omnigraph_core.client.places import refuse_actor, refuse_engine
 from omnigraph_core.client.requests import ask, write
 from omnigraph_core.history.retention import retention
 from omnigraph_core.manifest.image import MAIN
@@ -30,12 +30,18 @@ class Upkeep(Jobs):
     """What keeps a graph fast, small and sound; no row changes."""
 
     def optimize(
-        self, *, branch: str = MAIN, include_inherited: bool = False, actor: str | None = None
+        self,
+        *,
+        branch: str = MAIN,
+        include_inherited: bool = False,
+        engine: str = "auto",
+        actor: str | None = None,
     ) -> tuple[TableOptimizeStats, ...]:
         """Compact tables and complete their indexes; the rows stay the same."""
         from omnigraph_core.client.decode.upkeep import decode_optimized
 
         refuse_actor(actor)
+        refuse_engine(engine)
         given: dict[str, object] = {"branch": branch, "include_inherited": include_inherited}
         return understood(decode_optimized, self._worked(write("POST", "/optimize", given)))
 
@@ -47,10 +53,12 @@ class Upkeep(Jobs):
         grace: timedelta | None = None,
         branches: Collection[str] | None = None,
         is_preview: bool = False,
+        engine: str = "auto",
     ) -> CleanupReport:
         """Remove versions that are neither among the newest `keep` nor younger than that."""
         from omnigraph_core.client.decode.upkeep import decode_cleanup
 
+        refuse_engine(engine)
         _check(keep, older_than, grace)
         given: dict[str, object] = {
             "keep": keep,

@@ -1,4 +1,4 @@
-"""Where a read runs: in this process, or beyond it on Spark.
+"""Where work is done: in this process, or beyond it on Spark; and the choice for a read.
 
 Spark is loaded by name and only when it is asked for: nobody else pays for it, or needs it.
 """
@@ -33,7 +33,7 @@ AUTO: Final = "auto"
 ENGINES: Final = (LOCAL, SPARK, AUTO)
 
 _HINT: Final = "pip install 'omnigraph[spark]'"
-_MODULE: Final = "omnigraph_core.spark.query.run"
+_PACKAGE: Final = "omnigraph_core.spark"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def chosen(engine: str, plan: QueryPlan, stats: Stats, catalog: Catalog) -> Choi
     if largest.rows <= most:
         return Choice(LOCAL, f"no step has to do with more than {most:,} rows")
     reason = f"{largest.label} ~{int(float(f'{largest.rows:.1e}')):,} rows, more than {most:,}"
-    if not _is_installed():
+    if not is_installed():
         return Choice(LOCAL, f"{reason}, but pyspark is not installed")
     return Choice(SPARK, reason)
 
@@ -84,12 +84,28 @@ def execute_on_spark(
         JobFailed: it could not carry the read out.
         And what `exec.run.execute` raises.
     """
-    if not _is_installed():
-        raise ConfigError("Spark needs the package `pyspark`", hint=_HINT)
-    spark: Any = importlib.import_module(_MODULE)
-    rows: pa.Table = spark.execute(graph, read, params, embedder, limits)
+    rows: pa.Table = spark_module("query.run").execute(graph, read, params, embedder, limits)
     return rows
 
 
-def _is_installed() -> bool:
+def spark_module(name: str, *, is_local: bool = False) -> Any:
+    """A module of what is done on Spark.
+
+    Args:
+        is_local: what is asked for runs in this process, without Spark.
+
+    Raises:
+        ConfigError: Spark is not installed.
+    """
+    if not is_local and not is_installed():
+        raise ConfigError("Spark needs the package `pyspark`", hint=_HINT)
+    return importlib.import_module(f"{_PACKAGE}.{name}")
+
+
+def is_installed() -> bool:
     return importlib.util.find_spec("pyspark") is not None
+
+
+def is_elsewhere() -> bool:
+    """Whether there is a Spark, and it runs on other machines, by the settings."""
+    return is_installed() and bool(spark_module("settings").is_elsewhere())

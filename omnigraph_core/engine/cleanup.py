@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
@@ -18,6 +19,7 @@ from omnigraph_core.clock import now_us
 from omnigraph_core.engine.optimize import LOGS
 from omnigraph_core.engine.roots import pins, plan_catalogs, protect
 from omnigraph_core.engine.runs import drop_run_branches
+from omnigraph_core.engine.sweeping import SweeperHere
 from omnigraph_core.errors import StorageError
 from omnigraph_core.failpoints import declare
 from omnigraph_core.history import refs
@@ -25,32 +27,27 @@ from omnigraph_core.history.refs import CleanupIntent
 from omnigraph_core.ids import new_ulid
 from omnigraph_core.manifest.layout import BRANCH_MANIFESTS, branch_manifest_path
 from omnigraph_core.settings import MAINTENANCE_CONCURRENCY
-from omnigraph_core.storage.dataset import open_table
 from omnigraph_core.storage.derived import DERIVED, list_derived, read_pins
 from omnigraph_core.storage.image import trim_versions
 from omnigraph_core.storage.log import open_log, trim
 from omnigraph_core.storage.objects import list_directories
 from omnigraph_core.storage.scratch import SCRATCH, list_scratch, remove_scratch
-from omnigraph_core.storage.sweep import (
-    PERMANENT,
-    delete_files,
-    list_files,
-    prune_directories,
-    reachable_files,
-)
+from omnigraph_core.storage.sweep import delete_files, list_files, prune_directories
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
+    from contextlib import AbstractContextManager
 
     from omnigraph_core.engine.roots import CatalogRoots, Pin
+    from omnigraph_core.engine.sweeping import Garbage, Sweeper
+    from omnigraph_core.engine.workers import Workers
     from omnigraph_core.history.context import GraphContext
     from omnigraph_core.history.retention import Retention
     from omnigraph_core.storage.objects import StoredObject
-    from omnigraph_core.storage.sweep import TableFile
+    from omnigraph_core.storage.session import Store
 
 _ANNOUNCED: Final = declare("cleanup.after_intent", "the doomed versions are announced")
 _TRIMMED: Final = declare("cleanup.after_trim", "old catalog versions are gone, their files not")
-_SWEPT: Final = declare("cleanup.after_table", "one more table is swept")
 
 _ANNOUNCEMENT_SECONDS: Final = 86_400
 """After that an announcement is taken for one of a cleanup that was killed."""
@@ -130,47 +127,47 @@ def cleanup(
     *,
     branches: Collection[str] | None = None,
     is_preview: bool,
+    workers: Workers | None = None,
 ) -> CleanupReport:
     """Remove old versions and every file that nothing kept needs.
 
     Args:
         branches: the only ones that versions are taken from; every version of the others stays.
+        workers: who lists, marks and removes files of tables; by default threads of this process.
 
     Raises:
         BranchNotFound: a branch that is named is not there, nor was.
         StorageError: a root cannot be read; nothing was removed.
     """
-    started = time.time()
-    listed, derived = list_tables(context), list_derived(context.store)
-    plans = plan_catalogs(context, policy, branches=branches, is_preview=is_preview)
-    intent = None if is_preview else _announce(context, plans)
-    plans = protect(context, plans)
-    kept = pins(context, plans)
-    garbage = _find_garbage(context, listed, kept, older_than=started - policy.grace)
-    outdated = _find_outdated(context, derived, kept, older_than=started - policy.grace)
-    if intent is not None:
-        _trim(context, plans)
-        refs.delete_cleanup(context.store, intent.id)
-        _TRIMMED.hit()
-        _sweep(context, garbage)
-        delete_files(context.store, DERIVED, [_below_derived(file) for file in outdated])
-        _remove_unfinished_catalogs(context, plans, older_than=started - policy.grace)
-        _remove_leftovers(context, policy, now=started)
+    started, store = time.time(), context.store
+    older_than = started - policy.grace
+    with _listed(store, workers, older_than=older_than) as tables:
+        derived = list_derived(store)
+        plans = plan_catalogs(context, policy, branches=branches, is_preview=is_preview)
+        intent = None if is_preview else _announce(context, plans)
+        plans = protect(context, plans)
+        kept = pins(context, plans)
+        garbage = tables.mark(kept)
+        outdated = _find_outdated(context, derived, kept, older_than=older_than)
+        if intent is not None:
+            _trim(context, plans)
+            refs.delete_cleanup(store, intent.id)
+            _TRIMMED.hit()
+            tables.sweep()
+            delete_files(store, DERIVED, [_below_derived(file) for file in outdated])
+            _remove_unfinished_catalogs(context, plans, older_than=older_than)
+            _remove_leftovers(context, policy, now=started)
     derived_bytes = sum(file.size for file in outdated)
-    tables = _table_rows(garbage, kept)
-    return CleanupReport(is_preview, _branch_rows(plans), tables, len(outdated), derived_bytes)
+    rows = _table_rows(garbage, kept)
+    return CleanupReport(is_preview, _branch_rows(plans), rows, len(outdated), derived_bytes)
 
 
-def list_tables(context: GraphContext) -> dict[str, tuple[TableFile, ...]]:
-    """The files of every table there is, by location: one listing each."""
-    locations = [
-        f"{kind}/{name}"
-        for kind in ("nodes", "edges")
-        for name in list_directories(context.store, kind)
-    ]
-    with ThreadPoolExecutor(MAINTENANCE_CONCURRENCY.read()) as pool:
-        listings = pool.map(lambda location: list_files(context.store, location), locations)
-        return dict(zip(locations, listings, strict=True))
+def _listed(
+    store: Store, workers: Workers | None, *, older_than: float
+) -> AbstractContextManager[Sweeper]:
+    if workers is None:
+        return nullcontext(SweeperHere(store, older_than=older_than))
+    return workers.sweeper(store, older_than=older_than)
 
 
 def _announce(context: GraphContext, plans: Iterable[CatalogRoots]) -> CleanupIntent:
@@ -195,46 +192,11 @@ def _trim(context: GraphContext, plans: Iterable[CatalogRoots]) -> None:
             trim_versions(context.store, plan.ref.manifest, plan.doomed)
 
 
-def _sweep(context: GraphContext, garbage: Mapping[str, tuple[TableFile, ...]]) -> None:
-    for location, files in garbage.items():
-        delete_files(context.store, location, [file.path for file in files])
-        _SWEPT.hit()
-
-
 def _remove_catalog(context: GraphContext, incarnation: str) -> None:
     path = branch_manifest_path(incarnation)
     files = list_files(context.store, path)
     delete_files(context.store, path, [file.path for file in files])
     refs.remove_deleted(context.store, incarnation)
-
-
-def _find_garbage(
-    context: GraphContext,
-    listed: Mapping[str, tuple[TableFile, ...]],
-    kept: Collection[Pin],
-    *,
-    older_than: float,
-) -> dict[str, tuple[TableFile, ...]]:
-    """The old files of each table that no kept version reaches."""
-    with ThreadPoolExecutor(MAINTENANCE_CONCURRENCY.read()) as pool:
-        marked: dict[str, set[str]] = {location: set(PERMANENT) for location, _ in kept}
-        reached = pool.map(lambda pin: _reachable(context, pin), kept)
-        for (location, _), files in zip(kept, reached, strict=True):
-            marked[location] |= files
-    return {
-        location: tuple(
-            file
-            for file in files
-            if file.unit not in marked.get(location, set())
-            and file.last_modified.timestamp() < older_than
-        )
-        for location, files in listed.items()
-    }
-
-
-def _reachable(context: GraphContext, pin: Pin) -> frozenset[str]:
-    location, physical_version = pin
-    return reachable_files(open_table(context.store, location, physical_version))
 
 
 def _find_outdated(
@@ -307,16 +269,10 @@ def _branch_rows(plans: Iterable[CatalogRoots]) -> tuple[BranchCleanup, ...]:
 
 
 def _table_rows(
-    garbage: Mapping[str, tuple[TableFile, ...]], kept: Mapping[Pin, str]
+    garbage: Mapping[str, Garbage], kept: Mapping[Pin, str]
 ) -> tuple[TableCleanup, ...]:
     keys = {location: table_key for (location, _), table_key in kept.items()}
     return tuple(
-        TableCleanup(
-            table_key=keys.get(location),
-            location=location,
-            old_versions_removed=sum(file.path.startswith("_versions/d") for file in files),
-            files_removed=len(files),
-            bytes_removed=sum(file.size for file in files),
-        )
-        for location, files in sorted(garbage.items())
+        TableCleanup(keys.get(location), location, found.versions, found.files, found.bytes)
+        for location, found in sorted(garbage.items())
     )

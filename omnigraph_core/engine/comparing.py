@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
-from omnigraph_core.engine.beyond import AUTO, LOCAL, SPARK, check_engine
-from omnigraph_core.errors import ConfigError
+from omnigraph_core.engine.beyond import (
+    AUTO,
+    LOCAL,
+    SPARK,
+    check_engine,
+    is_elsewhere,
+    spark_module,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from omnigraph_core.history.context import GraphContext
     from omnigraph_core.merge.workers import MergeWorkers
-
-_MODULE: Final = "omnigraph_core.spark.merge.entry"
-_SETTINGS: Final = "omnigraph_core.spark.settings"
 
 
 @contextmanager
@@ -31,22 +32,9 @@ def workers_for(engine: str, context: GraphContext) -> Iterator[MergeWorkers | N
         ConfigError: there is no such engine, or Spark is not installed.
     """
     check_engine(engine)
-    if engine == LOCAL or (engine == AUTO and not _is_elsewhere()):
+    if engine == LOCAL or (engine == AUTO and not is_elsewhere()):
         yield None
         return
-    if not _is_installed():
-        raise ConfigError(
-            "Spark needs the package `pyspark`", hint="pip install 'omnigraph[spark]'"
-        )
-    spark: Any = importlib.import_module(_MODULE)
-    with spark.workers(context.store, is_asked=engine == SPARK) as workers:
+    opened = spark_module("merge.entry").workers(context.store, is_asked=engine == SPARK)
+    with opened as workers:
         yield workers
-
-
-def _is_elsewhere() -> bool:
-    settings: Any = importlib.import_module(_SETTINGS)
-    return _is_installed() and bool(settings.is_elsewhere())
-
-
-def _is_installed() -> bool:
-    return importlib.util.find_spec("pyspark") is not None

@@ -4,12 +4,16 @@ or in steps that run apart.
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from omnigraph_core.engine.beyond import AUTO, LOCAL, SPARK, check_engine
-from omnigraph_core.errors import ConfigError
+from omnigraph_core.engine.beyond import (
+    AUTO,
+    LOCAL,
+    SPARK,
+    check_engine,
+    is_installed,
+    spark_module,
+)
 from omnigraph_core.write.load import load
 
 if TYPE_CHECKING:
@@ -20,7 +24,7 @@ if TYPE_CHECKING:
     from omnigraph_core.write.load_model import LoadOptions, LoadResult
     from omnigraph_core.write.sources import Source
 
-_MODULE: Final = "omnigraph_core.spark.ingest.entry"
+_MODULE: Final = "ingest.entry"
 _WORTH_ASKING: Final = 64 << 20
 """Bytes of input below which nobody thinks of Spark."""
 
@@ -42,7 +46,7 @@ def load_with(
         engine = SPARK if _is_for_spark(sources) else LOCAL
     if engine == LOCAL:
         return load(context, sources, options, embedder)
-    loaded: LoadResult = _spark().load_on_spark(context, sources, options)
+    loaded: LoadResult = spark_module(_MODULE).load_on_spark(context, sources, options)
     return loaded
 
 
@@ -56,7 +60,7 @@ class LoadSteps:
     def __init__(self, context: GraphContext, branch: str, run: str, engine: str) -> None:
         check_engine(engine)
         is_local = engine == LOCAL
-        entry = _module() if is_local else _spark()
+        entry = spark_module(_MODULE, is_local=is_local)
         self._steps = entry.load_steps(context, branch, run, is_local=is_local)
 
     def plan(self, sources: Sequence[Source], options: LoadOptions) -> None:
@@ -96,22 +100,6 @@ class LoadSteps:
 
 
 def _is_for_spark(sources: Sequence[Source]) -> bool:
-    if sum(source.size for source in sources) < _WORTH_ASKING or not _is_installed():
+    if sum(source.size for source in sources) < _WORTH_ASKING or not is_installed():
         return False
-    return bool(_spark().is_worth_it(sources))
-
-
-def _spark() -> Any:
-    if not _is_installed():
-        raise ConfigError(
-            "Spark needs the package `pyspark`", hint="pip install 'omnigraph[spark]'"
-        )
-    return _module()
-
-
-def _module() -> Any:
-    return importlib.import_module(_MODULE)
-
-
-def _is_installed() -> bool:
-    return importlib.util.find_spec("pyspark") is not None
+    return bool(spark_module(_MODULE).is_worth_it(sources))

@@ -6,8 +6,16 @@ from typing import TYPE_CHECKING
 
 from omnigraph_core import settings
 from omnigraph_core.engine import branching, indexing
-from omnigraph_core.engine.beyond import LOCAL, SPARK, check_engine, chosen, execute_on_spark
+from omnigraph_core.engine.beyond import (
+    AUTO,
+    LOCAL,
+    SPARK,
+    check_engine,
+    chosen,
+    execute_on_spark,
+)
 from omnigraph_core.engine.plans import Facts, explain_read, profile_read
+from omnigraph_core.engine.workers import workers_for
 from omnigraph_core.exec.catalogs import accepted_catalog
 from omnigraph_core.exec.graph_data import GraphData
 from omnigraph_core.exec.guard import check_limits
@@ -156,17 +164,22 @@ class Reads:
         return profile_read(graph, read, params, self._embedder, limits)
 
     def ensure_indices(
-        self, *, branch: str = MAIN, actor: str | None = None
+        self, *, branch: str = MAIN, engine: str = AUTO, actor: str | None = None
     ) -> tuple[IndexReport, ...]:
         """Build what is missing of every index the schema asks for, with at most one commit.
 
         Tables as another branch made them are left to that branch. No answer depends on an index.
 
+        Args:
+            engine: who builds, as for `optimize`.
+
         Raises:
             BranchNotFound: there is none of that name.
+            JobFailed: Spark could not carry it out; nothing was committed.
         """
         actor = self._rights.demand(Action.ADMIN, actor=actor)
-        return indexing.ensure_indices(self._context, branch, actor=actor)
+        workers = workers_for(engine, self._context, branch)
+        return indexing.ensure_indices(self._context, branch, actor=actor, workers=workers)
 
     def index_status(self, target: str | ReadTarget | Snapshot = MAIN) -> tuple[IndexReport, ...]:
         """How much every index the schema asks for covers.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from omnigraph_core.engine.cleanup import list_tables
+from omnigraph_core.engine.sweeping import list_tables
 from omnigraph_core.engine.verifying.catalogs import read_branch, read_tags, readable_versions
 from omnigraph_core.engine.verifying.logs import check_logs
 from omnigraph_core.engine.verifying.model import Code, Finding, Part, report, unreadable
@@ -36,7 +36,7 @@ def verify(context: GraphContext, branch: str | None = None, *, is_deep: bool) -
         BranchNotFound: there is none of that name.
     """
     store = context.store
-    listed = list_tables(context) if is_deep and branch is None else None
+    listed = list_tables(store) if is_deep and branch is None else None
     live, part = _branches(context, branch)
     parts = [part]
     seen: list[Seen] = []

@@ -80,6 +80,15 @@ MERGE_FROM: Final[Setting[int]] = Setting(
     "machines and the engine is chosen by size.",
 )
 
+UPKEEP_FROM: Final[Setting[int]] = Setting(
+    "OMNIGRAPH_SPARK_UPKEEP_FROM",
+    100_000_000,
+    row_count,
+    "Rows of all tables of a branch from which compaction, indexes, topology and cleanup are done "
+    "by Spark if it runs on other machines and the engine is chosen by size. Cleanup counts the "
+    "rows of main.",
+)
+
 SPARK_SETTINGS: Final[tuple[Setting[Any], ...]] = (
     MASTER,
     REMOTE,
@@ -87,6 +96,7 @@ SPARK_SETTINGS: Final[tuple[Setting[Any], ...]] = (
     JAVA_HOME,
     LOAD_FROM,
     MERGE_FROM,
+    UPKEEP_FROM,
 )
 
 _OF_ONE_MACHINE: Final = (

@@ -17,7 +17,7 @@ from omnigraph_core.ids import new_ulid
 from omnigraph_core.storage.translate import LIBRARY_ERRORS, is_missing, storage_error, translated
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from datetime import datetime
 
     from omnigraph_core.storage.session import Store
@@ -91,15 +91,17 @@ def delete_all(store: Store, paths: Iterable[str]) -> None:
                 raise storage_error(problem, "deleting", store.uri(path)) from problem
 
 
+def iter_objects(store: Store, prefix: str) -> Iterator[StoredObject]:
+    """Everything below a prefix, as the store lists it."""
+    with translated("listing", store.uri(prefix)):
+        for page in obstore.list(store.objects, prefix):
+            for entry in page:
+                yield StoredObject(entry["path"], entry["size"], entry["last_modified"])
+
+
 def list_objects(store: Store, prefix: str) -> tuple[StoredObject, ...]:
     """Everything below a prefix, by path: one listing."""
-    with translated("listing", store.uri(prefix)):
-        found = [
-            StoredObject(entry["path"], entry["size"], entry["last_modified"])
-            for page in obstore.list(store.objects, prefix)
-            for entry in page
-        ]
-    return tuple(sorted(found, key=lambda entry: entry.path))
+    return tuple(sorted(iter_objects(store, prefix), key=lambda entry: entry.path))
 
 
 def list_directories(store: Store, prefix: str) -> tuple[str, ...]:

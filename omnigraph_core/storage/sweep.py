@@ -48,22 +48,23 @@ class TableFile:
 
     @property
     def unit(self) -> str:
-        """What the file is kept or removed with, in the names of `reachable_files`.
+        return unit_of(self.path)
 
-        >>> from datetime import datetime
-        >>> TableFile("_indices/5f1b/tokens.lance", 1, datetime.min).unit
-        '_indices/5f1b'
-        >>> TableFile("data/0110/1000.blob", 1, datetime.min).unit
-        'data/0110.lance'
-        """
-        folder, *rest = self.path.split("/")
-        if folder == "_indices" and len(rest) > 1:
-            return f"{folder}/{rest[0]}"
-        if folder == "data" and len(rest) > 1:
-            return f"{folder}/{rest[0]}.lance"
-        if folder == "_transactions":
-            return f"{folder}/{rest[-1].partition('-')[0]}"
-        return self.path
+
+def unit_of(path: str) -> str:
+    """What a file is kept or removed with, in the names of `reachable_files`.
+
+    >>> unit_of("_indices/5f1b/tokens.lance"), unit_of("data/0110/1000.blob")
+    ('_indices/5f1b', 'data/0110.lance')
+    """
+    folder, *rest = path.split("/")
+    if folder == "_indices" and len(rest) > 1:
+        return f"{folder}/{rest[0]}"
+    if folder == "data" and len(rest) > 1:
+        return f"{folder}/{rest[0]}.lance"
+    if folder == "_transactions":
+        return f"{folder}/{rest[-1].partition('-')[0]}"
+    return path
 
 
 def _manifest(physical_version: int) -> str:
@@ -81,11 +82,14 @@ not among what is kept: a version holds its own."""
 
 def list_files(store: Store, location: str) -> tuple[TableFile, ...]:
     """Everything below a table's location, by path: one listing."""
+    return tuple(sorted(iter_files(store, location), key=lambda file: file.path))
+
+
+def iter_files(store: Store, location: str) -> Iterator[TableFile]:
+    """The same as the store lists it."""
     start = len(location) + 1
-    return tuple(
-        TableFile(found.path[start:], found.size, found.last_modified)
-        for found in objects.list_objects(store, location)
-    )
+    for found in objects.iter_objects(store, location):
+        yield TableFile(found.path[start:], found.size, found.last_modified)
 
 
 def reachable_files(table: Table) -> frozenset[str]:

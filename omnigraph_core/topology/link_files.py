@@ -8,6 +8,7 @@ places in the scan order of its versions.
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from omnigraph_core.query.checked import Direction
@@ -20,22 +21,42 @@ from omnigraph_core.topology.rebase import LEAST_OVERLAP, overlap
 from omnigraph_core.topology.row_numbers import numbered_anew
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from omnigraph_core.storage.dataset import Table
     from omnigraph_core.storage.derived import DerivedArrays, DerivedFiles
     from omnigraph_core.storage.session import Store
     from omnigraph_core.topology.link_arrays import Tables
 
 KIND: Final = "links"
 _FORMAT: Final = 1
+_TABLES: Final = ("edges", "sources", "targets")
 _DIRECTIONS: Final = (Direction.OUT, Direction.IN)
 _CANDIDATES: Final = 4
 """Files, the newest first, that are asked what they were made from."""
 
 
+@dataclass(frozen=True, slots=True)
+class LinkTables:
+    """The tables of an edge type; those of the nodes may be one and the same."""
+
+    edges: Table
+    sources: Table
+    targets: Table
+
+    @property
+    def all(self) -> tuple[Table, Table, Table]:
+        return self.edges, self.sources, self.targets
+
+    @property
+    def key(self) -> str:
+        """The name of their file."""
+        return _key([(table.location, table.physical_version) for table in self.all])
+
+
 def load_links(files: DerivedFiles, tables: Tables) -> LinkArrays | None:
     """The links of exactly these tables."""
-    found = _load(files, _key(tables.versions), tables)
+    found = _load(files, _key_of(tables.versions), tables)
     is_same = found is not None and found.versions.names == tables.versions.names
     return found if is_same else None
 
@@ -43,7 +64,7 @@ def load_links(files: DerivedFiles, tables: Tables) -> LinkArrays | None:
 def load_similar(files: DerivedFiles, tables: Tables) -> LinkArrays | None:
     """The links of other versions of these tables that share the most edges with them."""
     best: tuple[float, str] = (0.0, "")
-    for key in files.list(KIND, _prefix(tables.versions))[:_CANDIDATES]:
+    for key in files.list(KIND, _prefix(tables.versions.edges.location))[:_CANDIDATES]:
         about = files.about(KIND, key)
         versions = None if about is None else _versions(about, tables)
         if versions is not None:
@@ -62,25 +83,45 @@ def save_links(files: DerivedFiles, links: LinkArrays, tables: Tables) -> None:
             f"{direction}.edges": found.edges,
         }
     versions = links.versions
-    about = {
-        "format": _FORMAT,
-        "edges": _told(versions.edges),
-        "sources": _told(versions.sources),
-        "targets": _told(versions.targets),
-        "is_simple": [links.neighbours[direction].is_simple for direction in _DIRECTIONS],
-    }
+    about = about_links(
+        versions.names, [links.neighbours[direction].is_simple for direction in _DIRECTIONS]
+    )
     read = (tables.edges.table, tables.sources.table, tables.targets.table)
-    files.save(KIND, _key(versions), arrays, about, read)
+    files.save(KIND, _key_of(versions), arrays, about, read)
 
 
-def _prefix(versions: Versions) -> str:
-    return versions.edges.location.replace("/", "_") + "."
+def about_links(
+    names: Iterable[tuple[str, int, Sequence[FragmentState]]], is_simple: Sequence[bool]
+) -> dict[str, object]:
+    """What a file says of itself.
+
+    Args:
+        names: location, version and fragments of the edges, of the sources and of the targets.
+        is_simple: out and in.
+    """
+    told = [
+        {
+            "location": location,
+            "version": str(version),
+            "fragments": [[item.id, item.files, item.deletion, item.rows] for item in states],
+        }
+        for location, version, states in names
+    ]
+    return {"format": _FORMAT, **dict(zip(_TABLES, told, strict=True)), "is_simple": is_simple}
 
 
-def _key(versions: Versions) -> str:
-    made_from = (versions.edges, versions.sources, versions.targets)
-    text = "\n".join(f"{item.location}@{item.version}" for item in made_from)
-    return _prefix(versions) + hashlib.sha256(f"{_FORMAT}\n{text}".encode()).hexdigest()[:32]
+def _prefix(location: str) -> str:
+    return location.replace("/", "_") + "."
+
+
+def _key(made_from: Sequence[tuple[str, int]]) -> str:
+    text = "\n".join(f"{location}@{version}" for location, version in made_from)
+    digest = hashlib.sha256(f"{_FORMAT}\n{text}".encode()).hexdigest()
+    return _prefix(made_from[0][0]) + digest[:32]
+
+
+def _key_of(versions: Versions) -> str:
+    return _key([(item.location, item.version) for item in versions.all])
 
 
 def _load(files: DerivedFiles, key: str, tables: Tables) -> LinkArrays | None:
@@ -127,22 +168,12 @@ def _is_sound(neighbours: Neighbours, node_count: int) -> bool:
     )
 
 
-def _told(version: TableVersion) -> dict[str, object]:
-    return {
-        "location": version.location,
-        "version": str(version.version),
-        "fragments": [
-            [state.id, state.files, state.deletion, state.rows] for state in version.rows.states
-        ],
-    }
-
-
 def _versions(about: Mapping[str, Any], tables: Tables) -> Versions | None:
     store = tables.edges.table.store
     try:
         if about["format"] != _FORMAT:
             return None
-        told = (about[name] for name in ("edges", "sources", "targets"))
+        told = (about[name] for name in _TABLES)
         return Versions(*(_version(item, store) for item in told))
     except (KeyError, TypeError, ValueError):
         return None

@@ -156,6 +156,20 @@ def links_of(
     return cache.get(key, lambda: _made(tables, key, cache, derived), lambda links: links.nbytes)
 
 
+def keep_links(
+    edges: DenseTable,
+    sources: DenseTable,
+    targets: DenseTable,
+    cache: ByteCache,
+    files: DerivedFiles,
+) -> None:
+    """Keep the links of exactly these tables as a file, also where a similar one would do."""
+    tables = Tables(edges, sources, targets)
+    links = links_of(edges, sources, targets, cache, files)
+    if load_links(files, tables) is None:
+        _saved(files, links.made(), tables)
+
+
 def _made(tables: Tables, key: Hashable, cache: ByteCache, derived: DerivedFiles | None) -> Links:
     files = derived if tables.edges.count >= DERIVED_MIN_ROWS.value else None
     arrays = _from_memory(tables, cache)

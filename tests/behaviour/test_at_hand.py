@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from omnigraph_core.engine.linking import TopologyOutcome
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.errors import (
     AlreadyExists,
@@ -81,6 +82,13 @@ def test_a_snapshot_that_is_held_outlives_cleanup(
         assert state.snapshot.manifest_version == 1
         assert versions_kept() == [2]
     assert versions_kept() == [1]
+
+
+def test_links_of_few_edges_are_kept_nowhere(place: Place) -> None:
+    graph = place.graph
+    made = graph.build_topology()
+    assert {item.outcome for item in made} == {TopologyOutcome.SMALL}
+    assert [item.table_key for item in made] == ["edge:Holds"]
 
 
 def test_tables_that_are_there_are_committed_together(place: Place) -> None:

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from omnigraph_core.engine import upkeep
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.errors import SnapshotNotFound, StorageError
 from omnigraph_core.failpoints import Failpoint, arm
+from omnigraph_core.spark.maintain.workers import Executors
+from omnigraph_core.spark.runner import InProcessRunner
 from tests.faults.crashes import crash_at
 from tests.faults.states import Contents, check_actors, state_of
 from tests.faults.writes import records
@@ -36,6 +39,14 @@ def clean(address: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OMNIGRAPH_PUBLISH_LEASE", str(LEASE))
         Omnigraph.open(address).cleanup(keep=2, grace=timedelta(seconds=2 * LEASE))
+
+
+def clean_by_tasks(address: str) -> None:
+    """The same as executors do it, whose driver may be killed."""
+    with pytest.MonkeyPatch.context() as patch:
+        workers = Executors(InProcessRunner(), portion_files=3)
+        patch.setattr(upkeep, "workers_for", lambda *_: workers)
+        clean(address)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +85,15 @@ def test_a_killed_process(point: str, copies: Copies, undisturbed: Undisturbed) 
     address = copies.of("worn")
     crash_at(point, clean, address)
     check_nothing_kept_is_harmed(address, undisturbed)
+
+
+@pytest.mark.parametrize("point", ["cleanup.after_trim", "cleanup.after_table"])
+def test_a_killed_driver_of_tasks(point: str, copies: Copies, undisturbed: Undisturbed) -> None:
+    address = copies.of("worn")
+    crash_at(point, clean_by_tasks, address)
+    assert list(Path(address, "_scratch").glob("*/*")), "what tasks left for each other"
+    check_nothing_kept_is_harmed(address, undisturbed)
+    assert not list(Path(address, "_scratch").glob("*/*"))
 
 
 @pytest.mark.long("a kill at the same points shows what is left")

@@ -15,9 +15,6 @@ import pytest
 
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.failpoints import Failpoint
-from omnigraph_core.spark.maintain.upkeep import optimize_on
-from omnigraph_core.spark.runner import SparkRunner
-from omnigraph_core.spark.session import open_session
 from omnigraph_core.spark.settings import REMOTE
 from tests.faults.crashes import crash_at
 from tests.faults.operations import BY_NAME
@@ -63,7 +60,7 @@ def merge(address: str) -> None:
 
 
 def optimize(address: str) -> None:
-    optimize_on(Omnigraph.open(address), SparkRunner(open_session()), actor="tester")
+    Omnigraph.open(address).optimize(engine="spark", actor="tester")
 
 
 @dataclass(frozen=True, slots=True)

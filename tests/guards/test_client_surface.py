@@ -22,6 +22,7 @@ LOCAL_ONLY = {
     "commit": "publishes versions of tables that were staged at hand",
     "plan_load": "the steps of a load write beside the graph, from processes that reach it",
     "load_steps": "the same",
+    "build_topology": "makes files of the store",
     "hold": "keeps files of the store from cleanup",
     "table": "reads files of the store",
 }

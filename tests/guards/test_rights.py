@@ -183,6 +183,7 @@ CALLS: dict[str, Call] = {
         [("run_abort", None, "side")],
     ),
     "ensure_indices": (lambda og, _: og.ensure_indices(branch="side"), [("admin", None, None)]),
+    "build_topology": (lambda og, _: og.build_topology(branch="side"), ON_SIDE),
     "optimize": (lambda og, _: og.optimize(branch="side"), [("admin", None, None)]),
     "cleanup": (lambda og, _: og.cleanup(keep=100), [("admin", None, None)]),
 }  # fmt: skip

@@ -45,6 +45,7 @@ def clean_up(
     grace: timedelta = GRACE,
     branches: Collection[str] | None = None,
     is_preview: bool = False,
+    engine: str = "auto",
     is_aged: bool = True,
 ) -> CleanupReport:
     """Clean a graph up; unless said otherwise, after all that was done has become old."""
@@ -58,6 +59,7 @@ def clean_up(
             grace=grace,
             branches=branches,
             is_preview=is_preview,
+            engine=engine,
         )
 
 

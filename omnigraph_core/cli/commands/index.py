@@ -1,4 +1,4 @@
-"""`omnigraph index …`: the indexes a schema asks for."""
+"""`omnigraph index …`: the indexes a schema asks for, and links that are kept as files."""
 
 from __future__ import annotations
 
@@ -7,20 +7,27 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from omnigraph_core.cli.interrupt import Witness, interruptible
-from omnigraph_core.cli.options import BranchOption, JsonOption, QuietOption
+from omnigraph_core.cli.options import BranchOption, EngineOption, JsonOption, QuietOption
 from omnigraph_core.cli.output import count, print_json, print_lines
 from omnigraph_core.cli.progress import busy
 from omnigraph_core.cli.target import GivenGraph, on_graph
+from omnigraph_core.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from omnigraph_core.engine.indexing import IndexReport
 
-app = typer.Typer(help="Build and list the indexes a schema asks for.", no_args_is_help=True)
+app = typer.Typer(help="Build and list indexes, and the files of links.", no_args_is_help=True)
 
 StatusBranchOption = Annotated[
     str | None, typer.Option("--branch", metavar="NAME", help="Branch to look at.  [default: main]")
+]
+
+
+TypesOption = Annotated[
+    list[str] | None,
+    typer.Option("--type", metavar="TYPE", help="This edge type alone. May be repeated."),
 ]
 
 
@@ -29,6 +36,7 @@ StatusBranchOption = Annotated[
 def ensure(
     graph: GivenGraph,
     branch: BranchOption = None,
+    engine: EngineOption = "auto",
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -38,7 +46,7 @@ def ensure(
     witness = Witness(opened, on)
     doing = busy(f"building indexes of {on}", is_quiet=quiet)
     with interruptible(lambda: witness.outcome("built")), doing:
-        reports = opened.ensure_indices(branch=on, actor=graph.actor)
+        reports = opened.ensure_indices(branch=on, engine=engine, actor=graph.actor)
     if as_json:
         _print_json(graph.address, on, reports)
         return
@@ -46,6 +54,31 @@ def ensure(
     indexes = "index" if len(built) == 1 else "indexes"
     header = f"built {len(built)} {indexes} of {graph.address} branch {on}"
     print_lines([header, *map(_line, built)])
+
+
+@app.command()
+@on_graph
+def topology(
+    graph: GivenGraph,
+    branch: StatusBranchOption = None,
+    type: TypesOption = None,
+    engine: EngineOption = "auto",
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Make the files that tell readers who is linked to whom."""
+    if graph.chosen().is_remote:
+        raise ConfigError("`index topology` works on a graph where it is kept, not on a server")
+    on = graph.branch(branch)
+    opened = graph.open()
+    doing = busy(f"building the topology of {on}", is_quiet=quiet)
+    with interruptible(lambda: "files that were made stay"), doing:
+        reports = opened.build_topology(branch=on, edge_types=type or (), engine=engine)
+    if as_json:
+        edges = [report.to_json() for report in reports]
+        print_json({"uri": graph.address, "branch": on, "edge_types": edges})
+        return
+    print_lines(f"{item.table_key} {item.outcome} {count(item.edges, 'edge')}" for item in reports)
 
 
 @app.command()

@@ -11,7 +11,7 @@ import typer
 
 from omnigraph_core.cli.confirm import asked, can_ask
 from omnigraph_core.cli.interrupt import Witness, interruptible
-from omnigraph_core.cli.options import BranchOption, JsonOption, QuietOption
+from omnigraph_core.cli.options import BranchOption, EngineOption, JsonOption, QuietOption
 from omnigraph_core.cli.output import count, print_json, print_lines
 from omnigraph_core.cli.progress import busy
 from omnigraph_core.cli.target import GivenGraph, on_graph
@@ -101,6 +101,7 @@ def optimize(
     graph: GivenGraph,
     branch: BranchOption = None,
     include_inherited: InheritedOption = False,
+    engine: EngineOption = "auto",
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -113,7 +114,9 @@ def optimize(
     witness = Witness(opened, on)
     doing = busy(f"optimizing {on}", is_quiet=quiet)
     with interruptible(lambda: witness.outcome("optimized")), doing:
-        tables = opened.optimize(branch=on, include_inherited=include_inherited, actor=graph.actor)
+        tables = opened.optimize(
+            branch=on, include_inherited=include_inherited, engine=engine, actor=graph.actor
+        )
     if as_json:
         document = [table.to_json() for table in tables]
         print_json({"uri": graph.address, "branch": on, "tables": document})
@@ -130,6 +133,7 @@ def cleanup(
     grace: GraceOption = None,
     branch: BranchesOption = None,
     is_confirmed: ConfirmOption = False,
+    engine: EngineOption = "auto",
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -142,7 +146,8 @@ def cleanup(
     if keep is None and older_than is None:
         raise typer.BadParameter("give --keep, --older-than or both")
     age = None if older_than is None else parse_duration(older_than)
-    wanted = Retention(keep, age, None if grace is None else parse_duration(grace), branch or None)
+    span = None if grace is None else parse_duration(grace)
+    wanted = Retention(keep, age, span, branch or None, engine)
     opened = graph.open()
     report = _clean(opened, wanted, is_preview=not is_confirmed, is_quiet=quiet)
     if as_json:
@@ -161,12 +166,13 @@ def cleanup(
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """What cleanup is asked to spare, and of which branches."""
+    """What cleanup is asked to spare, of which branches, and who does it."""
 
     keep: int | None
     older_than: timedelta | None
     grace: timedelta | None
     branches: list[str] | None
+    engine: str
 
     def to_json(self) -> dict[str, object]:
         age = self.older_than
@@ -187,6 +193,7 @@ def _clean(
             grace=wanted.grace,
             branches=wanted.branches,
             is_preview=is_preview,
+            engine=wanted.engine,
         )
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from omnigraph_core.storage.dataset import Table
 
 PART_ROWS: Final = 1 << 20
-"""Rows that one task indexes."""
+"""Rows that one task indexes, or holds."""
 
 
 @dataclass(frozen=True, slots=True)

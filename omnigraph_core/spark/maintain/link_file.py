@@ -6,52 +6,27 @@ array of it is ever whole in memory; sums of whole arrays follow from those of t
 
 from __future__ import annotations
 
-import hashlib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from omnigraph_core.storage.array_file import PiecedArray, sum_of
+from omnigraph_core.storage.derived import DerivedFiles
 from omnigraph_core.storage.row_space import fragment_states
+from omnigraph_core.topology.link_files import KIND, about_links
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from omnigraph_core.spark.maintain.link_tasks import Arranged, Settled, Summed
-    from omnigraph_core.storage.dataset import Table
-    from omnigraph_core.storage.derived import DerivedFiles
     from omnigraph_core.storage.scratch import Scratch
+    from omnigraph_core.topology.link_files import LinkTables
 
-KIND: Final = "links"
-_FORMAT: Final = 1
 _ALL: Final = 2**64 - 1
 _WORD: Final = 8
 
 
-@dataclass(frozen=True, slots=True)
-class LinkTables:
-    """The tables of an edge type; those of the nodes may be one and the same."""
-
-    edges: Table
-    sources: Table
-    targets: Table
-
-    @property
-    def all(self) -> tuple[Table, Table, Table]:
-        return self.edges, self.sources, self.targets
-
-
-def links_key(tables: LinkTables) -> str:
-    """The name of the file, by the versions of the tables."""
-    prefix = tables.edges.location.replace("/", "_")
-    text = "\n".join(f"{table.location}@{table.physical_version}" for table in tables.all)
-    digest = hashlib.sha256(f"{_FORMAT}\n{text}".encode()).hexdigest()
-    return f"{prefix}.{digest[:32]}"
-
-
 def keep_links(
-    files: DerivedFiles,
     tables: LinkTables,
     scratch: Scratch,
     settled: Sequence[Settled],
@@ -73,23 +48,10 @@ def keep_links(
             _numbers(scratch, f"{direction}.targets", [part.targets for part in parts]),
             _numbers(scratch, f"{direction}.edges", [part.edges for part in parts]),
         ]
-    about = {
-        "format": _FORMAT,
-        "edges": _told(tables.edges),
-        "sources": _told(tables.sources),
-        "targets": _told(tables.targets),
-        "is_simple": [all(part.is_simple for part in parts) for parts in (out, into)],
-    }
-    files.keep(KIND, links_key(tables), arrays, about, tables.all)
-
-
-def _told(table: Table) -> dict[str, object]:
-    states = fragment_states(table)
-    return {
-        "location": table.location,
-        "version": str(table.physical_version),
-        "fragments": [[state.id, state.files, state.deletion, state.rows] for state in states],
-    }
+    names = [(item.location, item.physical_version, fragment_states(item)) for item in tables.all]
+    is_simple = [all(part.is_simple for part in parts) for parts in (out, into)]
+    files = DerivedFiles(tables.edges.store)
+    files.keep(KIND, tables.key, arrays, about_links(names, is_simple), tables.all)
 
 
 def _numbers(scratch: Scratch, name: str, parts: Sequence[Summed]) -> PiecedArray:

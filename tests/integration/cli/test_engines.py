@@ -28,14 +28,21 @@ def test_a_small_query_stays_here(call: Call, stock: Omnigraph) -> None:
         assert output == call("read", "stock", "-e", HELD, "--format", "csv")[1]
 
 
-def test_a_query_goes_to_spark_that_is_asked_to(
+def test_work_goes_to_spark_that_is_asked_to(
     call: Call, stock: Omnigraph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("omnigraph_core.engine.beyond.importlib.util.find_spec", lambda _: None)
-    code, _, problem = call("read", "stock", "-e", HELD, "--engine", "spark")
-    assert code == 1
-    assert "Spark needs the package `pyspark`" in problem
-    assert "pip install 'omnigraph[spark]'" in problem
+    for given in (
+        ("read", "stock", "-e", HELD),
+        ("optimize", "stock"),
+        ("cleanup", "stock", "--keep", "1"),
+        ("index", "ensure", "stock"),
+        ("index", "topology", "stock"),
+    ):
+        code, _, problem = call(*given, "--engine", "spark")
+        assert code == 1
+        assert "Spark needs the package `pyspark`" in problem
+        assert "pip install 'omnigraph[spark]'" in problem
 
 
 def test_the_choice_is_explained(

@@ -61,6 +61,14 @@ def test_documents(call: Call, full: Omnigraph) -> None:
     assert {item["table_key"] for item in built} == {"node:Bin"}
 
 
+def test_topology(call: Call, full: Omnigraph) -> None:
+    code, output, errors = call("index", "topology", "stock", "--type", "Holds")
+    assert (code, output, errors) == (0, "edge:Holds small 1 edge\n", "")
+    document = json.loads(call("index", "topology", "stock", "--json")[1])
+    edge = {"table_key": "edge:Holds", "edges": 1, "outcome": "small"}
+    assert document == {"uri": "stock", "branch": "main", "edge_types": [edge]}
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "text"),
     [
@@ -70,6 +78,10 @@ def test_documents(call: Call, full: Omnigraph) -> None:
         (["ensure", "stock", "--branch", "none"], 1, "none"),
         (["status", "stock", "--branch", "none"], 1, "none"),
         (["status", "nowhere"], 1, "nowhere"),
+        (["topology", "stock", "--type", "Part"], 1, "no edge type `Part`"),
+        (["topology", "stock", "--branch", "none"], 1, "none"),
+        (["topology", "http://127.0.0.1:9/graphs/stock"], 1, "where it is kept"),
+        (["ensure", "stock", "--engine", "duck"], 2, "duck"),
     ],
 )
 def test_mistakes(call: Call, arguments: list[str], code: int, text: str) -> None:

@@ -340,6 +340,13 @@ def test_what_a_server_does_not_offer_is_said(pair: Pair) -> None:
         pair.remote.cleanup(keep=1, branches=[])
     with pytest.raises(ConfigError, match="the token says who acts"):
         pair.remote.branch_delete("edited", actor="somebody")
+    for call in (
+        lambda: pair.remote.optimize(engine="spark"),
+        lambda: pair.remote.ensure_indices(engine="spark"),
+        lambda: pair.remote.cleanup(keep=1, engine="local"),
+    ):
+        with pytest.raises(ConfigError, match="the server chooses it"):
+            call()
 
 
 def test_a_query_is_cancelled(pair: Pair) -> None:

@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from omnigraph_core.engine.indexing import IndexState
+from omnigraph_core.engine.indexing import IndexState, ensure_indices
 from omnigraph_core.engine.omnigraph import Omnigraph
-from omnigraph_core.engine.optimize import OptimizeReason
-from omnigraph_core.errors import JobFailed, PolicyDenied
+from omnigraph_core.engine.optimize import OptimizeReason, optimize
+from omnigraph_core.engine.workers import workers_for
+from omnigraph_core.errors import ConfigError, JobFailed, PolicyDenied
 from omnigraph_core.failpoints import arm
-from omnigraph_core.spark.maintain.upkeep import build_indices_on, optimize_on
+from omnigraph_core.spark.maintain.workers import Executors
 from omnigraph_core.spark.runner import InProcessRunner, SparkRunner
+from omnigraph_core.spark.settings import MASTER, UPKEEP_FROM
+from tests.integration.cli.process import omnigraph
 from tests.integration.spark.conftest import NOT_BEHIND_CONNECT, ON_THIS_MACHINE
 from tests.support.ageing import clean_up
 from tests.support.damage import damages
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from omnigraph_core.engine.optimize import TableOptimizeStats
     from omnigraph_core.spark.runner import Runner
     from tests.support.spark import Driver
 
@@ -49,13 +53,18 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+def optimize_by(og: Omnigraph, runner: Any) -> tuple[TableOptimizeStats, ...]:
+    return optimize(og._context, "main", actor="ada", workers=Executors(runner, PART_ROWS))
+
+
 def optimize_there(runner: Runner, address: str) -> list[dict[str, object]]:
-    done = optimize_on(Omnigraph.open(address), runner, part_rows=PART_ROWS, actor="ada")
-    return [item.to_json() for item in done]
+    return [item.to_json() for item in optimize_by(Omnigraph.open(address), runner)]
 
 
 def index_there(runner: Runner, address: str) -> list[dict[str, object]]:
-    return coverage(build_indices_on(Omnigraph.open(address), runner, part_rows=PART_ROWS))
+    context = Omnigraph.open(address)._context
+    workers = Executors(runner, PART_ROWS)
+    return coverage(ensure_indices(context, "main", actor=None, workers=workers))
 
 
 def operations(og: Omnigraph) -> list[str]:
@@ -92,6 +101,55 @@ def test_indexes_of_many_fragments(driver: Driver, original: Path, tmp_path: Pat
     assert damages(there) == []
     assert operations(there).count("ensure_indices") == 1
     assert [item["is_built"] for item in driver.call(index_there, there.uri)] == [False] * 11
+
+
+def test_commands_and_calls(spark: SparkSession, original: Path, tmp_path: Path) -> None:
+    told, graphs = [], []
+    for engine in ("local", "spark"):
+        twin(original, tmp_path / engine / "graph").close()
+        ended = [
+            omnigraph(*command, "graph", "--engine", engine, folder=tmp_path / engine)
+            for command in (
+                ["index", "ensure", "--as", "ada"],
+                ["optimize", "--as", "bob"],
+                ["index", "topology"],
+                ["cleanup", "--keep", "9"],
+            )
+        ]
+        assert {done.returncode for done in ended} == {0}, [done.stderr for done in ended]
+        # A handle from before the commits would look for versions that so short a grace removes.
+        og = Omnigraph.open(str(tmp_path / engine / "graph"))
+        removed = clean_up(og, keep=1, engine=engine)
+        told.append(([done.stdout for done in ended], removed.branches))
+        graphs.append(og)
+    assert told[0] == told[1]
+    here, there = graphs
+    assert rows(there) == rows(here)
+    by = [(commit.operation, commit.actor_id) for commit in there.list_commits()]
+    assert by == [(commit.operation, commit.actor_id) for commit in here.list_commits()]
+    assert {("ensure_indices", "ada"), ("optimize", "bob")} <= set(by)
+    assert damages(there) == []
+
+
+def test_the_engine_is_chosen_by_the_rows_of_a_branch(
+    original: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    og = Omnigraph.open(str(original))
+    context, count = og._context, sum(map(len, rows(og).values()))
+    others = Executors(InProcessRunner())
+    monkeypatch.setattr("omnigraph_core.spark.maintain.entry.workers", lambda: others)
+    for master, least, expected in (
+        ("spark://other:7077", count, others),
+        ("spark://other:7077", count + 1, None),
+        ("local[2]", 1, None),
+    ):
+        monkeypatch.setenv(MASTER.name, master)
+        monkeypatch.setenv(UPKEEP_FROM.name, str(least))
+        assert workers_for("auto", context, "main") is expected
+    assert workers_for("spark", context, "main") is others
+    assert workers_for("local", context, "main") is None
+    with pytest.raises(ConfigError, match="duck"):
+        workers_for("duck", context, "main")
 
 
 def test_indexes_catch_up_as_in_one_process(original: Path, tmp_path: Path) -> None:
@@ -144,7 +202,7 @@ def test_a_table_that_moves_meanwhile(
         first = next(start)
         writer.load(docs(first, first + 10), type="Doc")
 
-    done = {item.table_key: item for item in optimize_on(og, Meddling(meddle, times))}
+    done = {item.table_key: item for item in optimize_by(og, Meddling(meddle, times))}
     assert done["edge:Cites"].committed
     assert done["node:Doc"].committed is is_committed
     assert done["node:Doc"].reason is (None if is_committed else OptimizeReason.MOVED)
@@ -157,10 +215,17 @@ def test_nothing_is_done_for_who_may_not(original: Path, tmp_path: Path) -> None
     twin(original, tmp_path / "graph")
     judge = Recorder(is_allowing=False)
     og = Omnigraph.open(str(tmp_path / "graph"), policy=judge, actor="eve")
-    for call in (optimize_on, build_indices_on):
+    calls: list[Callable[[], object]] = [
+        lambda: og.optimize(engine="spark"),
+        lambda: og.ensure_indices(engine="spark"),
+        lambda: og.cleanup(keep=1, engine="spark"),
+        lambda: og.build_topology(engine="spark"),
+    ]
+    for call in calls:
         with pytest.raises(PolicyDenied):
-            call(og, Meddling(lambda: pytest.fail("work was done"), 1))
-    assert [(item.actor, item.action) for item in judge.asked] == [("eve", "admin")] * 2
+            call()
+    asked = [(item.actor, item.action) for item in judge.asked]
+    assert asked == [*[("eve", "admin")] * 3, ("eve", "read")]
 
 
 def armed(point: str, marks: str, most: int, work: Any, task: Any) -> Any:
@@ -199,7 +264,7 @@ def test_a_lost_executor_is_replaced(
     og = twin(original, tmp_path / "graph")
     before = rows(og)
     runner = Crashing(spark, point, tmp_path / "marks", 1)
-    assert all(item.committed for item in optimize_on(og, runner, part_rows=PART_ROWS))
+    assert all(item.committed for item in optimize_by(og, runner))
     assert rows(og) == before
     assert {report.state for report in og.index_status()} == {IndexState.COMPLETE}
     assert damages(og) == []
@@ -212,7 +277,7 @@ def test_a_job_that_fails_leaves_nothing_to_see(
     og = twin(original, tmp_path / "graph")
     before, head = rows(og), og.head_commit_id_for_branch()
     with pytest.raises(JobFailed):
-        optimize_on(og, Crashing(spark, point, tmp_path / "marks", 10**6), part_rows=PART_ROWS)
+        optimize_by(og, Crashing(spark, point, tmp_path / "marks", 10**6))
     assert og.head_commit_id_for_branch() == head
     assert rows(og) == before
     assert _swept(og, spark, tmp_path / "marks-at-work") > 0, "what tasks wrote is swept"

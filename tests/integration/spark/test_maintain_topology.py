@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from omnigraph_core.engine.linking import TopologyOutcome, TopologyReport, build_topology
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.errors import BranchNotFound, ConfigError, JobFailed
 from omnigraph_core.settings import DERIVED_FILES
-from omnigraph_core.spark.maintain import topology
-from omnigraph_core.spark.maintain.topology import TopologyOutcome, build_topology_on
+from omnigraph_core.spark.maintain.topology import build_links
+from omnigraph_core.spark.maintain.workers import Executors
 from omnigraph_core.spark.runner import InProcessRunner
 from omnigraph_core.topology import ends, links
 from tests.integration.spark.conftest import ON_THIS_MACHINE
@@ -19,6 +20,7 @@ from tests.support.ageing import clean_up
 from tests.support.link_worlds import EVERYBODY, KNOWS, LIVES, linked_graph
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from omnigraph_core.spark.runner import Runner
@@ -47,8 +49,15 @@ def made_by_a_reader(original: Path, root: Path) -> dict[str, bytes]:
     return found
 
 
+def build_by(
+    og: Omnigraph, runner: Runner, part_rows: int, branch: str = "main", types: Sequence[str] = ()
+) -> tuple[TopologyReport, ...]:
+    workers = Executors(runner, part_rows)
+    return build_topology(og._context, og._derived, branch, types, workers=workers)
+
+
 def build(runner: Runner, address: str, part_rows: int) -> list[list[object]]:
-    made = build_topology_on(Omnigraph.open(address), runner, part_rows=part_rows)
+    made = build_by(Omnigraph.open(address), runner, part_rows)
     return [[item.table_key, item.edges, str(item.outcome)] for item in made]
 
 
@@ -89,10 +98,9 @@ def test_readers_use_the_file(
     assert sorted(map(str, found)) == sorted(map(str, expected))
 
 
-def test_edges_that_lead_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_edges_that_lead_nowhere(tmp_path: Path) -> None:
     """No rule lets them in; the file of a reader has them as well."""
     og = linked_graph(tmp_path / "graph", knows=50_002)
-    monkeypatch.setattr(topology, "DERIVED_MIN_ROWS", links.DERIVED_MIN_ROWS)
     snapshot = og.snapshot()
     people = og.table(snapshot, "node:Person")
     # The links of an older version of the nodes: half of them are not there yet.
@@ -104,6 +112,7 @@ def test_edges_that_lead_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     from omnigraph_core.storage.dataset import open_table
     from omnigraph_core.storage.derived import DerivedFiles
     from omnigraph_core.topology.dense import DenseTable
+    from omnigraph_core.topology.link_files import LinkTables
     from omnigraph_core.topology.memory import ByteCache
 
     nodes = open_table(people.store, people.location, older)
@@ -114,8 +123,7 @@ def test_edges_that_lead_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert (made.sources < 0).any()
     expected = files(tmp_path / "graph")
     shutil.rmtree(tmp_path / "graph" / "_derived")
-    tables = topology.LinkTables(edges, nodes, nodes)
-    assert topology._built(InProcessRunner(), tables, 7_001)[0] is TopologyOutcome.BUILT
+    build_links(InProcessRunner(), LinkTables(edges, nodes, nodes), part_rows=7_001)
     assert files(tmp_path / "graph") == expected
 
 
@@ -124,21 +132,39 @@ def test_chosen_types_and_branches(original: Path, tmp_path: Path) -> None:
     og = Omnigraph.open(str(tmp_path / "graph"))
     og.branch_create("side")
     og.mutate('query q() { delete Knows where id = "p0-3" }', branch="side")
-    runner = InProcessRunner()
-    (made,) = build_topology_on(og, runner, branch="side", edge_types=["knows"])
+    (made,) = build_by(og, InProcessRunner(), 10**6, "side", ["knows"])
     assert (made.table_key, made.edges) == ("edge:Knows", KNOWS - 2)
     assert made.outcome is TopologyOutcome.BUILT
     assert len(files(tmp_path / "graph")) == 1
     with pytest.raises(ConfigError, match="no edge type `Nope`, `None`"):
-        build_topology_on(og, runner, edge_types=["Nope", "Lives", "None"])
+        og.build_topology(edge_types=["Nope", "Lives", "None"])
     with pytest.raises(BranchNotFound):
-        build_topology_on(og, runner, branch="none")
+        og.build_topology(branch="none")
+
+
+def test_this_process_makes_the_same(original: Path, tmp_path: Path) -> None:
+    """Also where a file of other versions would have served a reader."""
+    expected = made_by_a_reader(original, tmp_path / "read")
+    shutil.copytree(original, tmp_path / "built")
+    og = Omnigraph.open(str(tmp_path / "built"))
+    made = og.build_topology()
+    assert [str(item.outcome) for item in made] == ["built", "built", "small"]
+    assert files(tmp_path / "built") == expected
+    assert {item.outcome for item in og.build_topology()} == {"kept", "small"}
+    og.mutate('query q() { delete Knows where id = "p0-3" }')
+    shutil.copytree(tmp_path / "built", tmp_path / "executors")
+    (newer, *_) = og.build_topology(edge_types=["Knows"])
+    assert (newer.outcome, newer.edges) == (TopologyOutcome.BUILT, KNOWS - 2)
+    build(InProcessRunner(), str(tmp_path / "executors"), 20_000)
+    here, there = files(tmp_path / "built"), files(tmp_path / "executors")
+    assert here.keys() - expected.keys() <= there.keys()
+    assert all(there[name] == content for name, content in here.items())
 
 
 def test_switched_off(original: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(DERIVED_FILES.name, "false")
     with pytest.raises(ConfigError, match="switched off"):
-        build_topology_on(Omnigraph.open(str(original)), InProcessRunner())
+        Omnigraph.open(str(original)).build_topology()
 
 
 def break_off(_: object) -> None:
@@ -161,7 +187,7 @@ def test_a_job_that_fails_leaves_no_file(original: Path, tmp_path: Path, name: s
     shutil.copytree(original, tmp_path / "graph")
     og = Omnigraph.open(str(tmp_path / "graph"))
     with pytest.raises(JobFailed):
-        build_topology_on(og, BreakingOff(name), part_rows=20_000)
+        build_by(og, BreakingOff(name), 20_000)
     assert files(tmp_path / "graph") == {}
     assert not [path for path in (tmp_path / "graph" / "_scratch").rglob("*") if path.is_file()]
     clean_up(og, keep=1)
