@@ -15,7 +15,7 @@ import pytest
 
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.engine.writes import load_options
-from omnigraph_core.spark.ingest import comparing, load, parts, suspects
+from omnigraph_core.spark.ingest import comparing, load, parts, staging, suspects
 from omnigraph_core.spark.runner import InProcessRunner
 from omnigraph_core.write.sources import open_sources
 from tests.support.examples import seeds
@@ -40,6 +40,7 @@ def test_parts_equal_the_whole(seed: int, tmp_path: Path, monkeypatch: pytest.Mo
         data.write_text("\n".join(records(rng, rng.randrange(5, 60), share_bad)))
         options = {"mode": rng.choice(MODES), "skip_bad": rng.random() < 0.3}
         monkeypatch.setattr(comparing, "_MANY_TIMES", rng.choice((0, 10**9)))
+        monkeypatch.setattr(staging, "_MOST_GROUPS", 1 + seed % 3)
         small = partial(parts.split, part_bytes=max(1, data.stat().st_size // rng.randrange(1, 6)))
         monkeypatch.setattr(load, "split", small)
 

@@ -47,6 +47,8 @@ Gone: TypeAlias = str | tuple[int, np.ndarray]
 
 _OFFSET_BITS: Final = np.uint64(32)
 _OFFSETS: Final = np.uint64(2**32 - 1)
+_MOST_GROUPS: Final = 1_000
+"""Tasks among which the fragments of a table are shared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +121,7 @@ def _starts(parts: Sequence[PartFiles]) -> dict[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """Rows of a version that go, fragment by fragment."""
+    """Rows of a version that go, some fragments in each task."""
 
     job: Job
     location: str
@@ -136,14 +138,20 @@ class Removal:
         self, runner: Runner, tasks: Sequence[Gone], job_name: str
     ) -> tuple[list[str], list[int]]:
         """The fragments that lose rows as they are afterwards, and the ids of those left empty."""
-        left = runner.exchange(self.emit, tasks, self.meet, len(self.fragments), name=job_name)
+        found = runner.exchange(self.emit, tasks, self.meet, len(self._firsts), name=job_name)
+        left = [one for group in found for one in group]
         updated = [text for _, text in left if text is not None]
         return updated, [fragment for fragment, text in left if text is None]
 
+    @property
+    def _firsts(self) -> np.ndarray:
+        """The first fragments of the groups that one task each looks at."""
+        return self.fragments[:: -(-len(self.fragments) // _MOST_GROUPS)]
+
     def emit(self, task: Gone) -> Iterator[Blocks]:
-        """The addresses of an object, or of places in a part, by fragment."""
+        """The addresses of an object, or of places in a part, by group of fragments."""
         addresses = np.sort(self._addresses(task))
-        ends = np.searchsorted(addresses >> _OFFSET_BITS, self.fragments)
+        ends = np.searchsorted(addresses >> _OFFSET_BITS, self._firsts)
         ends = np.append(ends, len(addresses)) * addresses.itemsize
         yield Blocks(0, ends, addresses)
 
@@ -163,9 +171,15 @@ class Removal:
         starts = np.array([self.starts[part] for part in known.tolist()], np.int64)
         return self.spans.addresses(starts[at] + places.astype(np.int64))
 
-    def meet(self, partition: int, received: Received) -> tuple[int, str | None]:
-        """A fragment after its rows are gone, as text; None if none is left."""
-        found = np.concatenate([np.frombuffer(block, np.uint64) for _, block in received[0]])
-        fragment = int(self.fragments[partition])
+    def meet(self, partition: int, received: Received) -> list[tuple[int, str | None]]:
+        """Fragments after their rows are gone, as text; None if none is left."""
+        found = np.unique(
+            np.concatenate([np.frombuffer(block, np.uint64) for _, block in received[0]])
+        )
         table = self.job.open_at(self.location, self.physical_version)
-        return fragment, remove_places(table, fragment, pa.array(np.unique(found) & _OFFSETS))
+        fragments, starts = np.unique(found >> _OFFSET_BITS, return_index=True)
+        places = np.split(found & _OFFSETS, starts[1:])
+        return [
+            (fragment, remove_places(table, fragment, pa.array(gone)))
+            for fragment, gone in zip(fragments.tolist(), places, strict=True)
+        ]
