@@ -19,6 +19,7 @@ import numpy as np
 from omnigraph_core.embedding.config import read_config
 from omnigraph_core.errors import ConfigError, PreconditionFailed
 from omnigraph_core.ids import new_ulid
+from omnigraph_core.job_report import job_facts
 from omnigraph_core.manifest.requirements import requirements_of
 from omnigraph_core.spark.ingest.comparing import Comparison, compare_with_committed
 from omnigraph_core.spark.ingest.keys import PartKeys
@@ -161,7 +162,8 @@ class _Loader:
             for part, rows in self._left_out.get(key, {}).items()
         }
         table = self._open(snapshot, key)
-        return stage_table(job, table, key, parts, comparison, left_out, self._runner)
+        with job_facts(type=key):
+            return stage_table(job, table, key, parts, comparison, left_out, self._runner)
 
     def _compared(self, snapshot: Snapshot) -> tuple[Comparison, frozenset[str]]:
         """The load beside a state, found to be good; and the tables that was found out from."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from omnigraph_core.engine.upkeep import ensure_indices_by, optimize_by
+from omnigraph_core.job_report import job_facts
 from omnigraph_core.manifest.image import MAIN
 from omnigraph_core.spark.maintain.compaction import compact_tables
 from omnigraph_core.spark.maintain.indexing import PART_ROWS, index_tables
@@ -59,9 +60,10 @@ def optimize_on(
         JobFailed: a task could not be carried out; nothing was committed.
     """
     workers = Executors(runner, part_rows)
-    return optimize_by(
-        graph, workers, branch=branch, include_inherited=include_inherited, actor=actor
-    )
+    with job_facts(operation="optimize", branch=branch):
+        return optimize_by(
+            graph, workers, branch=branch, include_inherited=include_inherited, actor=actor
+        )
 
 
 def build_indices_on(
@@ -81,4 +83,5 @@ def build_indices_on(
         BranchNotFound: there is none of that name.
         JobFailed: a task could not be carried out; nothing was committed.
     """
-    return ensure_indices_by(graph, Executors(runner, part_rows), branch=branch, actor=actor)
+    with job_facts(operation="index", branch=branch):
+        return ensure_indices_by(graph, Executors(runner, part_rows), branch=branch, actor=actor)
