@@ -19,7 +19,7 @@ from omnigraph_core.spark.session import ui_address
 from tests.support import spark_jobs as jobs
 from tests.support import spark_loads
 from tests.support.load_worlds import SCHEMA
-from tests.support.ports import ATTEMPTS, free_port
+from tests.support.ports import ATTEMPTS, free_port, is_free
 from tests.support.spark import ROOT, SECONDS, driver_there
 from tests.support.spark_cluster import QUICK_TO_ACT
 from tests.support.spark_ui import command_lines, page, shown_pages
@@ -77,6 +77,8 @@ class ScriptedServer:
                 return
 
     def start(self) -> None:
+        # A script that was killed has ended; its Java may take a moment to let go of the port.
+        wait_until(lambda: is_free(self._port), "the end of Java", seconds=SECONDS)
         env = {
             **os.environ,
             "PYTHON": sys.executable,
