@@ -19,6 +19,7 @@ RUN pip install --no-cache-dir --no-deps --no-index /tmp/wheels/omnigraph-0.1.0-
 RUN useradd --uid 10001 --create-home omnigraph
 WORKDIR /opt/omnigraph
 COPY deploy/spark-connect.sh deploy/
+ENV SPARK_CONNECT_HOST=0.0.0.0
 USER 10001
 WORKDIR /home/omnigraph
 EXPOSE 15002

@@ -33,6 +33,7 @@ from omnigraph_assets.told import (
     RowsTold,
     failures,
     manifest_metadata,
+    spark_metadata,
     table_metadata,
     violation_metadata,
 )
@@ -170,6 +171,7 @@ def _stage_op(config: GraphConfig, names: Names) -> dg.OpDefinition:
         told: dict[str, Any] = {
             "rows": dg.MetadataValue.json(staged.rows),
             "violations": len(violations),
+            **spark_metadata(staged.spark),
         }
         value = {**planned, "violations": violations, "problem": staged.problem}
         return dg.Output({**value, "rows": staged.rows}, metadata=told)

@@ -6,7 +6,7 @@ and the published runs of a branch tell which contents it has. Rows are checked 
 staged, so a run whose branch has moved holds sound rows and may be published at any time.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ from omnigraph_core.engine.run_calls import runs_moved_since
 from omnigraph_core.errors import BranchNotFound, ConflictError, DataError, NotFoundError
 from omnigraph_core.history.runs import RunRecord, RunStatus
 from omnigraph_core.history.snapshots import ReadTarget
+from omnigraph_core.job_report import job_facts
 from omnigraph_core.violations import Violation
 
 _PREFIX: Final = "drops"
@@ -67,6 +68,8 @@ class Staged:
     rows: dict[str, int]
     violations: tuple[Violation, ...] = ()
     problem: str | None = None
+    spark: Mapping[str, Any] | None = None
+    """The jobs of a load on Spark, and the Spark UI that shows them."""
 
 
 def stage_load(
@@ -86,19 +89,21 @@ def stage_load(
     if run.status is RunStatus.PUBLISHED:
         return Staged(run.run_id, {})
     try:
-        loaded = graph.load(
-            list(addresses),
-            branch=run.run_branch,
-            mode=config.mode,
-            embed=config.embed,
-            engine=config.engine,
-            idempotency_key=f"load:{run.run_id}",
-            progress=progress,
-        )
+        with job_facts(run=run.run_id, branch=run.target_branch):
+            loaded = graph.load(
+                list(addresses),
+                branch=run.run_branch,
+                mode=config.mode,
+                embed=config.embed,
+                engine=config.engine,
+                idempotency_key=f"load:{run.run_id}",
+                progress=progress,
+            )
     except DataError as refused:
         graph.fail_run(run.run_id)
         return Staged(run.run_id, {}, refused.violations, str(refused))
-    return Staged(run.run_id, {table.table_key: table.rows_loaded for table in loaded.tables})
+    rows = {table.table_key: table.rows_loaded for table in loaded.tables}
+    return Staged(run.run_id, rows, spark=loaded.spark)
 
 
 def loaded_digests(graph: Omnigraph, branch: str, incarnation: str) -> frozenset[str]:

@@ -114,6 +114,14 @@ def manifest_metadata(config: GraphConfig, published: Published) -> dict[str, An
     }
 
 
+def spark_metadata(report: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The Spark UI and the jobs of a load on Spark; nothing of a load in one process."""
+    if report is None:
+        return {}
+    ui = {} if report["ui"] is None else {"spark_ui": dg.MetadataValue.url(report["ui"])}
+    return {**ui, "spark_jobs": dg.MetadataValue.json(report["jobs"])}
+
+
 def _preview(graph: Omnigraph, commit_id: str, table_key: str) -> str:
     """The first rows of a table as records, as far as the first piece of an export has them."""
     pieces = graph.export_jsonl(ReadTarget(snapshot_id=commit_id), table_keys=[table_key])

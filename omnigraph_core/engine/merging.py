@@ -10,6 +10,7 @@ from omnigraph_core.engine.comparing import workers_for
 from omnigraph_core.engine.merge_commits import Author
 from omnigraph_core.errors import ConfigError
 from omnigraph_core.history.snapshots import ReadTarget
+from omnigraph_core.job_report import job_facts
 from omnigraph_core.manifest.image import MAIN
 from omnigraph_core.merge.model import MergeOptions, MergeSide, MergeStrategy, Resolution
 from omnigraph_core.merge.resolve import check_choices
@@ -72,7 +73,7 @@ class Merging:
         if delete_branch:
             self._rights.demand(Action.BRANCH_DELETE, target_branch=source, actor=actor)
         options = merge_options(strategy, resolve, choices, is_dry_run=dry_run)
-        with workers_for(engine, self._context) as workers:
+        with job_facts(branch=into), workers_for(engine, self._context) as workers:
             result = merge_branches.merge_into(
                 self._context,
                 source,

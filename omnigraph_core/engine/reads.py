@@ -22,6 +22,7 @@ from omnigraph_core.exec.guard import check_limits
 from omnigraph_core.exec.result import QueryResult
 from omnigraph_core.exec.run import Limits, execute
 from omnigraph_core.history.snapshots import ReadTarget
+from omnigraph_core.job_report import job_facts
 from omnigraph_core.manifest.image import MAIN
 from omnigraph_core.manifest.snapshot import Snapshot
 from omnigraph_core.policy.model import Action
@@ -179,7 +180,8 @@ class Reads:
         """
         actor = self._rights.demand(Action.ADMIN, actor=actor)
         workers = workers_for(engine, self._context, branch)
-        return indexing.ensure_indices(self._context, branch, actor=actor, workers=workers)
+        with job_facts(operation="index", branch=branch):
+            return indexing.ensure_indices(self._context, branch, actor=actor, workers=workers)
 
     def index_status(self, target: str | ReadTarget | Snapshot = MAIN) -> tuple[IndexReport, ...]:
         """How much every index the schema asks for covers.

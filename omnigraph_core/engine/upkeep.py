@@ -11,6 +11,7 @@ from omnigraph_core.engine.optimize import optimize
 from omnigraph_core.engine.verify import verify
 from omnigraph_core.engine.workers import workers_for
 from omnigraph_core.history.retention import retention
+from omnigraph_core.job_report import job_facts
 from omnigraph_core.manifest.image import MAIN
 from omnigraph_core.policy.model import Action
 
@@ -59,13 +60,14 @@ class Upkeep:
             JobFailed: Spark could not carry it out; nothing was committed.
         """
         actor = self._rights.demand(Action.ADMIN, actor=actor)
-        return optimize(
-            self._context,
-            branch,
-            include_inherited=include_inherited,
-            actor=actor,
-            workers=workers_for(engine, self._context, branch),
-        )
+        with job_facts(operation="optimize", branch=branch):
+            return optimize(
+                self._context,
+                branch,
+                include_inherited=include_inherited,
+                actor=actor,
+                workers=workers_for(engine, self._context, branch),
+            )
 
     def build_topology(
         self, *, branch: str = MAIN, edge_types: Sequence[str] = (), engine: str = AUTO
@@ -86,7 +88,8 @@ class Upkeep:
         """
         self._rights.demand(Action.READ, branch=branch)
         workers = workers_for(engine, self._context, branch)
-        return build_topology(self._context, self._derived, branch, edge_types, workers=workers)
+        with job_facts(operation="topology", branch=branch):
+            return build_topology(self._context, self._derived, branch, edge_types, workers=workers)
 
     def cleanup(
         self,
@@ -118,9 +121,10 @@ class Upkeep:
         policy = retention(keep, older_than, grace)
         chosen = None if branches is None else {name.strip() for name in branches}
         workers = workers_for(engine, self._context, MAIN)
-        return cleanup(
-            self._context, policy, branches=chosen, is_preview=is_preview, workers=workers
-        )
+        with job_facts(operation="cleanup"):
+            return cleanup(
+                self._context, policy, branches=chosen, is_preview=is_preview, workers=workers
+            )
 
     def verify(self, branch: str | None = None, *, is_deep: bool = False) -> VerifyReport:
         """Check that a branch, or all branches and tags, are whole. Nothing is changed.

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from omnigraph_core.errors import AlreadyExists, BranchNotFound, ConfigError, DataError
+from omnigraph_core.job_report import job_facts
 from omnigraph_core.manifest.image import MAIN
 from omnigraph_core.policy.model import Action
 from omnigraph_core.server import jobs
@@ -191,7 +192,8 @@ class _Load:
         # Once more: a job waits for its turn, and the policy may be another one by now.
         self.graph.graph.rights.demand(Action.CHANGE, branch=order.branch)
         options = self._options(job.hear)
-        loaded = books.load(order.data, branch=run.run_branch, actor=actor, **options)
+        with job_facts(run=run.run_id, branch=order.branch):
+            loaded = books.load(order.data, branch=run.run_branch, actor=actor, **options)
         job.check(is_pressing=True)
         published = books.publish_run(run.run_id, actor=actor).published_snapshot_id
         commit = None if loaded.commit is None else books.get_commit(published or "")

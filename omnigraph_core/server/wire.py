@@ -313,6 +313,9 @@ class IngestOutput(BaseModel):
     vectors_pending: int | None = None
     dry_run: bool | None = None
     repeated: bool | None = Field(None, description="It was done before under the same key.")
+    spark: dict[str, Any] | None = Field(
+        None, description="The Spark UI and the jobs of a load on Spark, with metrics."
+    )
     rejects: str | None = Field(None, description="The records that break a rule, as JSON lines.")
     rejects_complete: bool | None = Field(None, description="False if there were too many to list.")
 

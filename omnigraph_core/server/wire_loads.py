@@ -36,6 +36,9 @@ class LoadOutput(BaseModel):
     vectors_pending: int
     dry_run: bool
     repeated: bool
+    spark: dict[str, Any] | None = Field(
+        default=None, description="The Spark UI and the jobs of a load on Spark, with metrics."
+    )
     rejects: str | None = Field(
         default=None, description="The records that break a rule, as JSON lines."
     )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 from omnigraph_core import settings
 from omnigraph_core.errors import ConfigError
@@ -27,11 +29,22 @@ SQL: Final[Mapping[str, str]] = {
 VARIABLE: Final = "spark.executorEnv."
 """What the name of a setting starts with that is a variable of executors."""
 
+SECRETS: Final = (
+    r"(?i)secret|password|passwd|token|credential|authorization"
+    r"|(?:access|account|api|private|shared)[._-]?key"
+)
+"""Settings and variables with such names: Spark shows them nowhere. The first word is Spark's own
+way to say that case does not matter."""
+
 _ATTEMPTS: Final = 3
 """Of a task on this machine; Spark by itself would try it once."""
 
 _LANCE: Final = {"LANCE_CPU_THREADS": "2", "LANCE_IO_THREADS": "16", "LANCE_LOG": "error"}
 """Lance takes every processor of a machine, where many tasks run side by side."""
+
+_PORTS: Final = "100"
+"""Ports that the Spark UI tries, from 4040 on: one for each session of a machine."""
+_LOOPBACK: Final = "127.0.0.1"
 
 _LOGGING: Final = Path(__file__).parent / "log4j2.properties"
 _JAVA_OPTIONS: Final = (
@@ -68,15 +81,16 @@ def classic(master: str) -> dict[str, str]:
     shared = {
         **SQL,
         "spark.app.name": "omnigraph",
-        "spark.ui.enabled": "false",
+        "spark.redaction.regex": SECRETS,
         "spark.ui.showConsoleProgress": "false",
+        "spark.port.maxRetries": _PORTS,
         **{f"{VARIABLE}{name}": value for name, value in variables.items()},
     }
     if not _is_local(master):
-        return shared | {"spark.log.level": "ERROR"}
+        return shared | {"spark.log.level": "ERROR", **driver_host(master)}
     return shared | {
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
+        **driver_host(master),
+        "spark.driver.bindAddress": _LOOPBACK,
         "spark.driver.extraJavaOptions": _JAVA_OPTIONS,
         "spark.sql.shuffle.partitions": str(3 * _processors()),
         "spark.python.daemon.module": "omnigraph_core.spark.daemon",
@@ -91,11 +105,37 @@ def launch_variables(master: str, conf: Mapping[str, str]) -> dict[str, str | No
     }
     python = conf.get("spark.pyspark.python") or settings.text("PYSPARK_PYTHON")
     if _is_local(master):
-        variables["SPARK_LOCAL_IP"] = "127.0.0.1"
         python = python or sys.executable  # the one with our packages, not that of the PATH
+    if _is_local(master) or ("spark.driver.host" in conf and not settings.text("SPARK_LOCAL_IP")):
+        # The Spark UI listens there. Executors reach the driver under `spark.driver.host`.
+        variables |= {"SPARK_LOCAL_IP": _LOOPBACK, "SPARK_PUBLIC_DNS": _LOOPBACK}
     if python is not None:
         variables["PYSPARK_PYTHON"] = python
     return variables
+
+
+def is_secret(name: str) -> bool:
+    """Whether a setting or a variable of that name is nobody's business."""
+    return re.search(SECRETS, name) is not None
+
+
+def driver_host(master: str) -> dict[str, str]:
+    """The address under which executors reach this machine, if the master says where they are.
+
+    Spark would take the one that it binds the UI to.
+    """
+    if _is_local(master):
+        return {"spark.driver.host": _LOOPBACK}
+    first = master.removeprefix("k8s://").partition(",")[0]
+    host = urlsplit(first if "://" in first else f"//{first}").hostname
+    if host is None or master == "yarn":
+        return {}
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.connect((host, 9))  # sends nothing: the system chooses the way there
+            return {"spark.driver.host": str(probe.getsockname()[0])}
+    except OSError:  # its name cannot be resolved here, or there is no way: Spark is to say so
+        return {}
 
 
 def _is_local(master: str) -> bool:

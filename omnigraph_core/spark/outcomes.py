@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from omnigraph_core.errors import JobFailed, OmnigraphError
 from omnigraph_core.errors.wire import error_document, error_from
+from omnigraph_core.job_report import NOTHING, Written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -32,9 +33,10 @@ _ERROR: Final = "omnigraph error "
 
 @dataclass(frozen=True, slots=True)
 class Returned(Generic[R]):
-    """What a task returned."""
+    """What a task returned, and what it wrote to tables meanwhile."""
 
     value: R
+    written: Written = NOTHING
 
 
 @dataclass(frozen=True, slots=True)

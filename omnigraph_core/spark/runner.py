@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import itertools
 import traceback
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from omnigraph_core import interruption
-from omnigraph_core.errors import InvariantBroken, OmnigraphError
+from omnigraph_core.errors import InvariantBroken, JobFailed, OmnigraphError
+from omnigraph_core.job_report import NOTHING
 from omnigraph_core.spark.blocks import Gathered
-from omnigraph_core.spark.outcomes import attempt, error_of, settled, values
+from omnigraph_core.spark.outcomes import Returned, attempt, error_of, settled, values
 from omnigraph_core.spark.settings import for_executors
 
 if TYPE_CHECKING:
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from omnigraph_core.spark.blocks import Blocks, Received
-    from omnigraph_core.spark.outcomes import Failed, Returned
+    from omnigraph_core.spark.jobs import Collected
+    from omnigraph_core.spark.outcomes import Failed
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -165,9 +167,16 @@ class SparkRunner:
     def parallelism(self) -> int:
         from omnigraph_core.spark.session import is_connect
 
-        if is_connect(self.session):
-            return int(self.session.conf.get("spark.default.parallelism", _UNKNOWN) or _UNKNOWN)
-        return int(self.session.sparkContext.defaultParallelism)
+        if not is_connect(self.session):
+            return int(self.session.sparkContext.defaultParallelism)
+        from omnigraph_core.spark.jobs import call
+
+        def asked(session: SparkSession) -> int:
+            name = "spark.default.parallelism"
+            told = call(session, lambda: session.conf.get(name, _UNKNOWN), name=name)
+            return int(told or _UNKNOWN)
+
+        return self._on_a_session(asked)
 
     def map(
         self,
@@ -180,19 +189,17 @@ class SparkRunner:
         if not tasks:
             return []
         # Imported here: in-process work needs none of it.
-        from omnigraph_core.spark.jobs import collect
-        from omnigraph_core.spark.worker import OUTCOMES, batch_worker, unpack
+        from omnigraph_core.spark.worker import OUTCOMES, batch_worker
 
-        def planned() -> DataFrame:
+        def planned(session: SparkSession) -> DataFrame:
             worker = batch_worker(work, variables)
-            return _task_frame(self.session, tasks).mapInArrow(worker, OUTCOMES)
+            return _task_frame(session, tasks).mapInArrow(worker, OUTCOMES)
 
         variables = self.variables()
-        rows = collect(self.session, planned, name=name, count=len(tasks), on_done=on_done)
-        outcomes = {row["task"]: row["outcome"] for row in rows}
-        if len(rows) != len(tasks) or outcomes.keys() != set(range(len(tasks))):
+        outcomes = self._outcomes(planned, name=name, count=len(tasks), on_done=on_done)
+        if outcomes.keys() != set(range(len(tasks))):
             raise InvariantBroken(f"`{name}` has one result for each task")
-        return values([unpack(bytes(outcomes[at])) for at in range(len(tasks))], name=name)
+        return values(list(outcomes.values()), name=name)
 
     def exchange(
         self,
@@ -205,22 +212,61 @@ class SparkRunner:
     ) -> list[R]:
         if not tasks:
             return []
-        from omnigraph_core.spark.jobs import collect
-        from omnigraph_core.spark.worker import BLOCKS, OUTCOMES, emitter, meeter, unpack
+        from omnigraph_core.spark.worker import BLOCKS, OUTCOMES, emitter, meeter
 
-        def planned() -> DataFrame:
-            blocks = _task_frame(self.session, tasks).mapInArrow(
+        def planned(session: SparkSession) -> DataFrame:
+            blocks = _task_frame(session, tasks).mapInArrow(
                 emitter(emit, partitions, variables), BLOCKS
             )
             met = blocks.repartitionById(partitions, "partition")
             return met.mapInArrow(meeter(meet, variables), OUTCOMES)
 
         variables = self.variables()
-        rows = collect(self.session, planned, name=name, count=partitions)
-        outcomes = {row["task"]: row["outcome"] for row in rows}
-        if len(rows) != len(outcomes):
-            raise InvariantBroken(f"`{name}` has one result for each partition")
-        return values([unpack(bytes(outcomes[at])) for at in sorted(outcomes)], name=name)
+        return values(
+            list(self._outcomes(planned, name=name, count=partitions).values()), name=name
+        )
+
+    def _outcomes(
+        self,
+        planned: Callable[[SparkSession], DataFrame],
+        *,
+        name: str,
+        count: int,
+        on_done: Callable[[int], None] | None = None,
+    ) -> dict[int, Returned[Any] | Failed]:
+        """What became of the tasks of a job, by number; the job is reported."""
+        from omnigraph_core.spark.jobs import collect
+        from omnigraph_core.spark.worker import unpack
+
+        def done(session: SparkSession) -> Collected:
+            return collect(
+                session, lambda: planned(session), name=name, count=count, on_done=on_done
+            )
+
+        collected = self._on_a_session(done)
+        found = {row["task"]: unpack(bytes(row["outcome"])) for row in collected.rows}
+        if len(found) != len(collected.rows):
+            raise InvariantBroken(f"`{name}` has one result for each task")
+        outcomes = dict(sorted(found.items()))
+        written = (one.written for one in outcomes.values() if isinstance(one, Returned))
+        collected.report(sum(written, NOTHING))
+        return outcomes
+
+    def _on_a_session(self, work: Callable[[SparkSession], T]) -> T:
+        """What work on the session returns, tried once more if the session is gone meanwhile.
+
+        A job that was cut off may have written files. No version refers to them.
+        """
+        from omnigraph_core.spark.session import replacement
+
+        try:
+            return work(self.session)
+        except JobFailed as failure:
+            another = replacement(self.session, failure)
+            if another is None:
+                raise
+            self.session = another
+        return work(self.session)
 
     def variables(self) -> Mapping[str, str]:
         """What tasks see of the environment of whoever asks for them."""

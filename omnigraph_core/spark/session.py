@@ -20,10 +20,11 @@ import threading
 import warnings
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
 
 from omnigraph_core import settings
 from omnigraph_core.errors import ConfigError
-from omnigraph_core.spark import defaults
+from omnigraph_core.spark import connect, defaults
 from omnigraph_core.spark.settings import CONF, MASTER, REMOTE
 from omnigraph_core.spark.told import summary
 from omnigraph_core.startup import reveal_pandas
@@ -34,10 +35,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _HINT: Final = "pip install 'omnigraph[spark]'"
+_OTHERWISE: Final = "a Spark session is active in this process with other settings"
+_UI: Final[WeakKeyDictionary[SparkSession, str | None]] = WeakKeyDictionary()
+"""The Spark UI of each session: its address stays, and to ask for it is a call."""
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
-_OPENING: Final = threading.Lock()
-_CONNECT_SECONDS: Final = 30.0
-"""How long a Connect server may take to accept a connection; Spark would try for many minutes."""
 
 
 def open_session(
@@ -58,23 +59,49 @@ def open_session(
         raise ConfigError("a Spark session has a master or a remote server, not both")
     reveal_pandas()
     _require("pyspark", "pandas")
-    with _OPENING:
+    with connect.OPENING:
         active = _active()
         if active is not None:
             _check_place(active, master, remote)
-            _set(active, conf, "a Spark session is active in this process with other settings")
+            connect.set_settings(active, conf, _OTHERWISE)
             return active
         if master is None and remote is None:
             remote = REMOTE.read()
         given = {**CONF.read(), **conf}
         if remote is not None:
-            return _connected(remote, given)
+            _require("grpc", "grpc_status", "google.protobuf", "pyspark.sql.connect.session")
+            return connect.attach(remote, given)
         return _started(master or MASTER.read() or defaults.local_master(), given)
 
 
 def is_connect(session: SparkSession) -> bool:
     """Whether a session is behind a Spark Connect server."""
     return type(session).__module__.startswith("pyspark.sql.connect")
+
+
+def ui_address(session: SparkSession) -> str | None:
+    """The Spark UI that shows the jobs of a session; None if there is none, or nobody says where.
+
+    Raises:
+        PySparkException, Py4JError: Spark does not answer.
+    """
+    if session not in _UI:
+        ask = connect.ui_address if is_connect(session) else _own_ui
+        _UI[session] = ask(session)
+    return _UI[session]
+
+
+def _own_ui(session: SparkSession) -> str | None:
+    return session.sparkContext.uiWebUrl
+
+
+def replacement(session: SparkSession, problem: BaseException) -> SparkSession | None:
+    """Another session in the place of one that is gone; None if it is not, or was not ours.
+
+    Raises:
+        ConfigError: the server that held it does not come back.
+    """
+    return connect.replacement(session, problem) if is_connect(session) else None
 
 
 def _require(*names: str) -> None:
@@ -110,75 +137,13 @@ def _forget_dead() -> None:
 
 def _check_place(session: SparkSession, master: str | None, remote: str | None) -> None:
     """Whether the active session is where the caller wants to be."""
-    wanted = master if remote is None else _shown(remote)
-    found = _place(session)
+    wanted = master if remote is None else connect.shown(remote)
+    found = connect.place(session) if is_connect(session) else session.conf.get("spark.master")
     if wanted is not None and wanted != found:
         raise ConfigError(
             f"a Spark session is active in this process on {found}; {wanted} was asked for",
             hint="a process has one Spark session: stop it first, or use it as it is",
         )
-
-
-def _place(session: SparkSession) -> str:
-    if not is_connect(session):
-        return session.conf.get("spark.master") or ""
-    builder: Any = session.client._builder
-    return f"sc://{getattr(builder, 'endpoint', builder.host)}"
-
-
-def _shown(remote: str) -> str:
-    """A server without what else its address holds: a token is nobody's business."""
-    return f"sc://{_channel(remote).endpoint}"
-
-
-def _set(session: SparkSession, conf: Mapping[str, str], otherwise: str) -> None:
-    """Change the settings that differ. Some stand for the life of a session: all are named."""
-    found = {name: session.conf.get(name, None) for name in conf}
-    differing = sorted(name for name in conf if found[name] != conf[name])
-    fixed = [name for name in differing if not session.conf.isModifiable(name)]
-    if fixed:
-        told = "; ".join(f"{name} is {found[name]!r}, not {conf[name]!r}" for name in fixed)
-        hint = "set them where the session or its server is started, or leave them out"
-        raise ConfigError(f"{otherwise}: {told}", hint=hint)
-    for name in differing:
-        session.conf.set(name, conf[name])
-
-
-def _connected(remote: str, conf: Mapping[str, str]) -> SparkSession:
-    _require("grpc", "grpc_status", "google.protobuf", "pyspark.sql.connect.session")
-    import grpc
-    from pyspark.sql import SparkSession
-
-    channel = _channel(remote).toChannel()
-    try:
-        grpc.channel_ready_future(channel).result(timeout=_CONNECT_SECONDS)
-    except grpc.FutureTimeoutError as problem:
-        raise ConfigError(
-            f"no Spark Connect server answers at {_shown(remote)}",
-            hint="start one with `sbin/start-connect-server.sh` of Spark, or name another",
-        ) from problem
-    finally:
-        channel.close()
-    session = SparkSession.builder.remote(remote).getOrCreate()
-    try:
-        _set(session, {**defaults.SQL, **conf}, f"{_shown(remote)} runs with other settings")
-    except ConfigError:
-        session.stop()  # else the next to ask would adopt it
-        raise
-    return session
-
-
-def _channel(remote: str) -> Any:
-    from pyspark.errors import PySparkValueError
-    from pyspark.sql.connect.client import DefaultChannelBuilder
-
-    try:
-        return DefaultChannelBuilder(remote)
-    except PySparkValueError as problem:
-        place = remote.partition(";")[0]
-        raise ConfigError(
-            f"{place!r} is no Spark Connect server", hint="as sc://host:15002"
-        ) from problem
 
 
 def _started(master: str, given: Mapping[str, str]) -> SparkSession:
@@ -191,7 +156,11 @@ def _started(master: str, given: Mapping[str, str]) -> SparkSession:
     defaults.check_master(master)
     conf: dict[str, Any] = {"spark.master": master, **defaults.classic(master), **given}
     # Its command line can be read by all users of the machine: no place for secrets.
-    shown = [(name, text) for name, text in conf.items() if not name.startswith(defaults.VARIABLE)]
+    shown = [
+        (name, text)
+        for name, text in conf.items()
+        if not name.startswith(defaults.VARIABLE) and not defaults.is_secret(name)
+    ]
     # Left by a Connect session of this process: all sessions after it would count as such.
     settings.put({"SPARK_CONNECT_MODE_ENABLED": None})
     before = settings.put(defaults.launch_variables(master, conf))
@@ -200,7 +169,7 @@ def _started(master: str, given: Mapping[str, str]) -> SparkSession:
             # Said at any fork, but this one becomes Java at once.
             warnings.filterwarnings("ignore", message="lance is not fork-safe")
             SparkContext._ensure_initialized(conf=SparkConf().setAll(shown))
-            return SparkSession.builder.config(map=conf).getOrCreate()
+            session = SparkSession.builder.config(map=conf).getOrCreate()
     except (PySparkException, Py4JError) as problem:
         raise ConfigError(
             f"Spark does not start on {master}: {summary(problem)}",
@@ -208,6 +177,7 @@ def _started(master: str, given: Mapping[str, str]) -> SparkSession:
         ) from problem
     finally:
         settings.put(before)
+    return session
 
 
 @contextlib.contextmanager

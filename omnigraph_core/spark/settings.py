@@ -39,15 +39,17 @@ MASTER: Final[Setting[str | None]] = Setting(
     "OMNIGRAPH_SPARK_MASTER",
     None,
     _as_given,
-    "Where Spark jobs run: `local[4,3]`, `spark://host:7077`, `k8s://https://host:6443`. Unset: "
-    "on this machine, on every processor, each task tried three times.",
+    "Where Spark jobs run: `local[4,3]`, `spark://host:7077`, `k8s://https://host:6443`, `yarn`. "
+    "Unset: on this machine, on every processor, each task tried three times.",
 )
 REMOTE: Final[Setting[str | None]] = Setting(
     "OMNIGRAPH_SPARK_REMOTE",
     None,
     _as_given,
-    "The Spark Connect server that runs Spark jobs: `sc://host:15002`. Stronger than "
-    "OMNIGRAPH_SPARK_MASTER; needs no Java here. `SPARK_REMOTE` is read after it.",
+    "The Spark Connect server that runs Spark jobs: `sc://host:15002`, and behind `/;` the session "
+    "to attach to, if it is to be another than that of the user and the settings: "
+    "`user_id=NAME;session_id=UUID`. Stronger than OMNIGRAPH_SPARK_MASTER; needs no Java here. "
+    "`SPARK_REMOTE` is read after it.",
     aliases=("SPARK_REMOTE",),
 )
 CONF: Final[Setting[Mapping[str, str]]] = Setting(

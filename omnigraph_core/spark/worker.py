@@ -16,6 +16,7 @@ from pyspark import cloudpickle
 
 from omnigraph_core import settings
 from omnigraph_core.errors.wire import error_document, error_from
+from omnigraph_core.job_report import written_so_far
 from omnigraph_core.spark.blocks import Blocks, Gathered
 from omnigraph_core.spark.outcomes import Failed, Returned, attempt
 
@@ -166,8 +167,11 @@ def outcome_of(work: Callable[[Any], object], payload: bytes, number: int) -> by
     def on_bytes(packed: bytes) -> bytes:
         return pack(work(cloudpickle.loads(packed)))  # what cannot be packed is an error, too
 
+    before = written_so_far()
     done = attempt(on_bytes, payload, number)
-    return pack((True, done.value)) if isinstance(done, Returned) else pack_failure(done)
+    if isinstance(done, Failed):
+        return pack_failure(done)
+    return pack((True, done.value, written_so_far() - before))
 
 
 _taken_on: Final[dict[str, str | None]] = {}
@@ -208,7 +212,8 @@ def unpack(outcome: bytes) -> Returned[Any] | Failed:
     """The outcome of a task, on the driver."""
     is_returned, *parts = cloudpickle.loads(outcome)
     if is_returned:
-        return Returned(cloudpickle.loads(parts[0]))
+        value, written = parts
+        return Returned(cloudpickle.loads(value), written)
     taken_apart, trace = parts
     return Failed(_joined(*taken_apart), trace)
 

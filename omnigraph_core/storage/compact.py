@@ -19,7 +19,12 @@ from lance.optimize import Compaction, CompactionTask
 from omnigraph_core.errors import PreconditionFailed
 from omnigraph_core.failpoints import declare
 from omnigraph_core.storage.detached import try_stage
-from omnigraph_core.storage.fragments import check_layout, current_fragments, layout
+from omnigraph_core.storage.fragments import (
+    check_layout,
+    count_fragments,
+    current_fragments,
+    layout,
+)
 from omnigraph_core.storage.rewrites import record_rewrite
 from omnigraph_core.storage.translate import translated
 
@@ -96,6 +101,7 @@ def run_task(table: Table, task: str) -> str:
     replaced = [present[fragment_id] for fragment_id in content["fragments"]]
     with translated("compacting", table.uri):
         rewritten = _rewrite(table, replaced, content["target_rows"])
+    count_fragments(rewritten)
     _REWRITTEN.hit()
     record_rewrite(table, replaced, rewritten)
     _RECORDED.hit()

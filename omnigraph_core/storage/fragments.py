@@ -16,11 +16,12 @@ import pyarrow as pa
 from lance.fragment import FragmentMetadata, write_fragments
 
 from omnigraph_core.errors import PreconditionFailed
+from omnigraph_core.job_report import count_written
 from omnigraph_core.storage.rows import AlignedReader, check_columns
 from omnigraph_core.storage.translate import LIBRARY_ERRORS, translated
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from lance.lance.schema import LanceField
 
@@ -73,9 +74,15 @@ def write_append(
     except LIBRARY_ERRORS as problem:
         raise source.failure(problem, "writing rows") from problem
     texts = tuple(json.dumps(fragment.to_json()) for fragment in written)
-    return StagedFragments(
-        layout(table), texts, sum(fragment.physical_rows for fragment in written), begun_at
-    )
+    return StagedFragments(layout(table), texts, count_fragments(written), begun_at)
+
+
+def count_fragments(written: Sequence[FragmentMetadata]) -> int:
+    """Count what was written, for reports; the number of its rows."""
+    files = [file for fragment in written for file in fragment.files]
+    rows = sum(fragment.physical_rows for fragment in written)
+    count_written(rows, sum(file.file_size_bytes or 0 for file in files), len(files))
+    return rows
 
 
 def combine(table: Table, parts: Iterable[StagedFragments]) -> StagedFragments:

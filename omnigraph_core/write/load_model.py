@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from omnigraph_core.write.commit import WriteOptions
 from omnigraph_core.write.embed import EmbedMode
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from omnigraph_core.manifest.image import GraphCommit
@@ -64,6 +65,8 @@ class LoadResult:
     vectors_pending: int = 0
     is_dry_run: bool = False
     is_repeat: bool = False
+    spark: Mapping[str, Any] | None = field(default=None, compare=False)
+    """The jobs of a load on Spark: as `SparkReport.to_json` tells them."""
 
     @property
     def nodes_loaded(self) -> int:
@@ -102,6 +105,7 @@ class LoadResult:
             "vectors_pending": self.vectors_pending,
             "dry_run": self.is_dry_run,
             "repeated": self.is_repeat,
+            **({} if self.spark is None else {"spark": self.spark}),
         }
 
     def _rows(self, kind: str) -> int:

@@ -34,13 +34,17 @@ LOCAL: Final = "local[2,3]"
 SECONDS: Final = 600
 """Busy machines start Spark slowly; what hangs is ended all the same."""
 
-_SETTINGS: Final = QUICK_TO_ACT | (
-    {}
-    if LONG
-    else {
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.shuffle.partitions": "2",
-    }
+_SETTINGS: Final = (
+    QUICK_TO_ACT
+    | {"spark.ui.enabled": "false"}
+    | (
+        {}
+        if LONG
+        else {
+            "spark.sql.codegen.wholeStage": "false",
+            "spark.sql.shuffle.partitions": "2",
+        }
+    )
 )
 """To compile a query takes longer than to run it over the few rows of a test. Other places, and
 all of them in the long run, compile as they do at work."""

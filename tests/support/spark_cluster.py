@@ -254,11 +254,12 @@ def _start_master(parts: _Parts) -> str:
 def _start_standalone(parts: _Parts) -> str:
     url = _start_master(parts)
     names = [f"worker-{number}" for number in range(WORKERS)]
-    for name in names:
+    for number, name in enumerate(names):
+        # Each is a host of its own: Spark repeats no slow task on the host that is slow.
         parts.start(
             name,
             *(str(SPARK / "bin" / "spark-class"), "org.apache.spark.deploy.worker.Worker"),
-            *("--host", "127.0.0.1", "--port", "0", "--webui-port", "0"),
+            *("--host", f"127.0.0.{number + 1}", "--port", "0", "--webui-port", "0"),
             *("--cores", "2", "--memory", "2g"),
             *("--work-dir", str(parts.directory / f"{name}-files"), url),
         )

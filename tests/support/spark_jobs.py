@@ -376,3 +376,91 @@ def sent_package(runner: SparkRunner) -> dict[str, Any]:
         "there": SparkRunner(session).map(arrived, range(2), name="find the package"),
         "elsewhere": runner.map(arrived, range(2), name="find the package"),
     }
+
+
+def wait_for_another_attempt(directory: str, number: int) -> None:
+    """The first attempt of the second task waits until there is another one."""
+    if leave_a_file(directory, f"attempt-{number}-") == 0 and number == 1:
+        wait_until(
+            lambda: len(list(Path(directory).glob(f"attempt-{number}-*"))) > 1,
+            "another attempt",
+            seconds=BEATING_SECONDS,
+        )
+
+
+def wait_for_a_sign(directory: str, number: int) -> None:
+    """Every task says that it has begun, and waits for a file of the name `go`."""
+    leave_a_file(directory, f"attempt-{number}-")
+    wait_until((Path(directory) / "go").exists, "the sign to go on", seconds=BEATING_SECONDS)
+
+
+class Slow:
+    """A runner whose tasks wait for something before they do their work.
+
+    Tasks of exchanges do not: they run after those that do.
+    """
+
+    def __init__(self, runner: SparkRunner, wait: Any, directory: str) -> None:
+        self._runner = runner
+        self._wait = partial(wait, directory)
+
+    @property
+    def parallelism(self) -> int:
+        return self._runner.parallelism
+
+    def map(self, work: Any, tasks: Any, *, name: str, on_done: Any = None) -> list[Any]:
+        wait = self._wait
+
+        def waiting(numbered: tuple[int, Any]) -> Any:
+            wait(numbered[0])
+            return work(numbered[1])
+
+        return self._runner.map(waiting, list(enumerate(tasks)), name=name, on_done=on_done)
+
+    def exchange(
+        self, emit: Any, tasks: Any, meet: Any, partitions: int, *, name: str
+    ) -> list[Any]:
+        return self._runner.exchange(emit, tasks, meet, partitions, name=name)
+
+
+def wait_for_idle_executors(runner: SparkRunner) -> int:
+    """How many executors are left when Spark has let go of those that had nothing to do."""
+    context: Any = runner.session.sparkContext
+    tracker = context._jsc.sc()
+    wait_until(lambda: tracker.getExecutorIds().size() == 0, "idle executors to end", seconds=120)
+    return int(tracker.getExecutorIds().size())
+
+
+def outlive_its_session(runner: SparkRunner, graph: str) -> dict[str, Any]:
+    """The server closes the session of this process, before a question, a job and a query."""
+    from omnigraph_core.engine.omnigraph import Omnigraph
+    from omnigraph_core.job_report import job_facts
+    from omnigraph_core.spark.session import open_session
+
+    def close() -> str:
+        client: Any = runner.session.client
+        before = str(client._session_id)
+        other: Any = type(runner.session)(connection=client._builder)
+        other.client.release_session()
+        other.client.close()
+        return before
+
+    before = [close()]
+    parallelism = runner.parallelism
+    before.append(close())
+    with job_facts(operation="load", run="01RUN", branch="main", type="node:Part") as report:
+        squared = squares(runner, 3)
+        tags = spark_tasks(runner, 1, "tagged")[0][2]
+    before.append(close())
+    text = "query parts() { match { $p: Part } return { $p.sku as sku } }"
+    found = Omnigraph.open(graph).query("main", text, engine="spark")
+    now: Any = open_session()
+    return {
+        "before": before,
+        "found": found.to_pylist(),
+        "now": now.client._session_id,
+        "parallelism": parallelism,
+        "squares": squared,
+        "tags": tags,
+        "jobs": report.to_json()["jobs"],
+    }

@@ -11,10 +11,11 @@ from omnigraph_core.engine.writes import load_options
 from omnigraph_core.spark.ingest import load as spark_load
 from omnigraph_core.spark.ingest import parts
 from omnigraph_core.write.sources import open_sources
+from tests.support import spark_jobs
 from tests.support.load_worlds import outcome
 
 if TYPE_CHECKING:
-    from omnigraph_core.spark.runner import Runner
+    from omnigraph_core.spark.runner import Runner, SparkRunner
 
 
 def load(runner: Runner, graph: str, data: list[str], **options: Any) -> Any:
@@ -29,6 +30,19 @@ def load(runner: Runner, graph: str, data: list[str], **options: Any) -> Any:
             runner,
         )
     )
+
+
+def reported_load(_: Runner, graph: str, data: str) -> Any:
+    """What a load with the session of this process says about its jobs."""
+    return Omnigraph.open(graph).load(data, mode="append", engine="spark").spark
+
+
+def load_slowly(
+    runner: SparkRunner, graph: str, data: list[str], directory: str, wait: str, part_bytes: int
+) -> Any:
+    """A load in parts whose tasks wait, as the function of that name in `spark_jobs` says."""
+    slow = spark_jobs.Slow(runner, getattr(spark_jobs, wait), directory)
+    return load_in_parts(slow, graph, data, "append", part_bytes)
 
 
 def load_in_parts(runner: Runner, graph: str, data: list[str], mode: str, part_bytes: int) -> Any:

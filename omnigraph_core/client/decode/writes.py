@@ -29,6 +29,7 @@ def decode_load(document: Document, fetch: Callable[[str], GraphCommit]) -> Load
         vectors_pending=document["vectors_pending"],
         is_dry_run=document["dry_run"],
         is_repeat=document["repeated"],
+        spark=document.get("spark"),
     )
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from omnigraph_core.job_report import job_facts
 from omnigraph_core.spark.ingest.load import load
 from omnigraph_core.spark.ingest.steps import LoadSteps
 from omnigraph_core.spark.runner import InProcessRunner, SparkRunner
@@ -40,7 +42,9 @@ def load_on_spark(
         DataError, ConflictError, EmbeddingError: as of every load.
         JobFailed: a task failed in a way that is no fault of the input.
     """
-    return load(context, sources, options, SparkRunner(open_session()))
+    with job_facts(operation="load", branch=options.write.branch) as report:
+        loaded = load(context, sources, options, SparkRunner(open_session()))
+    return replace(loaded, spark=report.to_json())
 
 
 def load_steps(context: GraphContext, branch: str, run: str, *, is_local: bool) -> LoadSteps:

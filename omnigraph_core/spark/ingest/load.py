@@ -19,6 +19,7 @@ import numpy as np
 from omnigraph_core.embedding.config import read_config
 from omnigraph_core.errors import ConfigError, PreconditionFailed
 from omnigraph_core.ids import new_ulid
+from omnigraph_core.job_report import job_facts
 from omnigraph_core.manifest.requirements import requirements_of
 from omnigraph_core.spark.ingest.comparing import (
     Comparison,
@@ -120,7 +121,6 @@ class Loader:
         self._sources: list[Source] = []
         self._parts: list[Part] = []
         self._read: list[PartRead] = []
-        self._comparison: Comparison | None = None
         self._in_rows = Violations()
         self._in_sets = Violations()
         self._left_out: dict[str, dict[int, dict[int, int]]] = {}
@@ -225,8 +225,9 @@ class Loader:
             part: np.array(list(rows.values()), np.int64)
             for part, rows in self._left_out.get(key, {}).items()
         }
-        table = self._open(snapshot, key)
-        return stage_table(job, table, key, parts, comparison, left_out, self._runner)
+        with job_facts(type=key):
+            table = self._open(snapshot, key)
+            return stage_table(job, table, key, parts, comparison, left_out, self._runner)
 
     def _compared(self, snapshot: Snapshot) -> tuple[Comparison, frozenset[str]]:
         """The load beside a state, found to be good; and the tables that was found out from."""
@@ -246,7 +247,6 @@ class Loader:
                 if violation.line is not None:
                     self._in_sets.add(violation)
             self._leave_out(bad)
-        self._comparison = comparison
         settle(
             self._options,
             self._given,

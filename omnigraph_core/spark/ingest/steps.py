@@ -15,9 +15,11 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from omnigraph_core.errors import ConfigError, ConflictError
+from omnigraph_core.job_report import job_facts
 from omnigraph_core.spark.ingest.kept import Kept, source_document, source_of
 from omnigraph_core.spark.ingest.load import Loader, Resumed
 from omnigraph_core.spark.ingest.parts import within_reach
@@ -30,8 +32,10 @@ from omnigraph_core.write.sources import places_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from omnigraph_core.history.context import GraphContext
+    from omnigraph_core.job_report import SparkReport
     from omnigraph_core.spark.runner import Runner
     from omnigraph_core.write.load_model import LoadResult
     from omnigraph_core.write.sources import Source
@@ -96,15 +100,18 @@ class LoadSteps:
 
         Problems of records are told by `commit`, with those of rows together.
         """
-        return self._loader().read()
+        with self._facts():
+            return self._loader().read()
 
     def inspect(self, table_key: str) -> int:
         """Compare the keys of a table's rows with the newest state; how many rows are suspected."""
-        return self._loader().inspect(table_key)
+        with self._facts(table_key):
+            return self._loader().inspect(table_key)
 
     def stage(self, table_key: str) -> int:
         """Stage a version of a table with its rows; the rows that version has, if any is staged."""
-        change = self._loader().stage(table_key)
+        with self._facts(table_key):
+            change = self._loader().stage(table_key)
         return 0 if change is None else change.row_count
 
     def commit(self) -> LoadResult:
@@ -114,9 +121,13 @@ class LoadSteps:
             DataError: records are malformed or break a rule; carries all of them.
             ConflictError: others changed the branch meanwhile.
         """
-        loaded = self._loader().run()
+        with self._facts() as report:
+            loaded = self._loader().run()
         self.clear()
-        return loaded
+        return replace(loaded, spark=report.to_json()) if report.jobs else loaded
+
+    def _facts(self, table_key: str | None = None) -> AbstractContextManager[SparkReport]:
+        return job_facts(operation="load", run=self._run, branch=self._branch, type=table_key)
 
     def clear(self) -> None:
         """Remove what the steps have left; the plan stays, so that a repeat is known as one."""

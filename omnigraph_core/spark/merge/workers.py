@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from omnigraph_core.compare.changes import changed_rows, whole_of
 from omnigraph_core.ids import new_ulid
+from omnigraph_core.job_report import job_facts
 from omnigraph_core.merge.rows import merge_rows
 from omnigraph_core.merge.stage_rows import stage_rows
 from omnigraph_core.spark.merge.comparing import changed_rows_by
@@ -44,7 +45,8 @@ class Executors:
     def changed_rows(
         self, before: RowView | None, after: RowView | None, columns: Sequence[str] | None = None
     ) -> ChangedRows:
-        return changed_rows_by(self.runner, self.job, before, after, columns)
+        with job_facts(operation="compare"):
+            return changed_rows_by(self.runner, self.job, before, after, columns)
 
     def merge_rows(
         self,
@@ -56,10 +58,12 @@ class Executors:
         keep_ids: Callable[[int], bool] | None = None,
     ) -> RowMerge:
         # What `keep_ids` tells saves requests where little has changed.
-        return merge_rows_by(self.runner, self.job, label, views, options, undecided)
+        with job_facts(operation="merge", type=label):
+            return merge_rows_by(self.runner, self.job, label, views, options, undecided)
 
     def stage_rows(self, merge: RowMerge, table: Table) -> Table | None:
-        return stage_rows_by(self.runner, self.job, merge, table)
+        with job_facts(operation="merge", type=merge.label):
+            return stage_rows_by(self.runner, self.job, merge, table)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
+from omnigraph_core.errors import JobFailed
 from omnigraph_core.exec.query_vectors import QueryVectors
 from omnigraph_core.exec.run import NO_LIMITS, given_values
 from omnigraph_core.exec.window import window_of
@@ -31,10 +33,10 @@ from omnigraph_core.spark.query.searching import Sought
 from omnigraph_core.spark.query.statistics import text_statistics
 from omnigraph_core.spark.query.tables import Tables
 from omnigraph_core.spark.runner import SparkRunner
-from omnigraph_core.spark.session import open_session
+from omnigraph_core.spark.session import open_session, replacement
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
@@ -76,12 +78,30 @@ def execute(
     with interrupted_by(guard.check):
         vectors = QueryVectors.of(ir, values, graph.catalog, embedder)
         guard.check()
-        ctx = _context(graph, read, values, vectors, session or open_session())
-        rows, outputs = lower_read(ctx, read, window)
-        names = outputs.names(graph.catalog)
-        found = collected(ctx, _selected(rows, names), guard, window)
-        most = None if window.end is None else window.end - window.start
-        return outputs.table(found.slice(0, most), graph)
+
+        def found_on(session: SparkSession) -> pa.Table:
+            ctx = _context(graph, read, values, vectors, session)
+            rows, outputs = lower_read(ctx, read, window)
+            names = outputs.names(graph.catalog)
+            found = collected(ctx, _selected(rows, names), guard, window)
+            most = None if window.end is None else window.end - window.start
+            return outputs.table(found.slice(0, most), graph)
+
+        return _on_a_session(found_on, session)
+
+
+def _on_a_session(
+    work: Callable[[SparkSession], pa.Table], session: SparkSession | None
+) -> pa.Table:
+    """What a read finds, which is begun anew if its session is gone meanwhile."""
+    chosen = session or open_session()
+    try:
+        return work(chosen)
+    except (JobFailed, PySparkException) as problem:
+        another = None if session is not None else replacement(chosen, problem)
+        if another is None:
+            raise
+    return work(another)
 
 
 def _context(

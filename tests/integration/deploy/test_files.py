@@ -86,7 +86,8 @@ def known_variables() -> set[str]:
     platform = set(re.findall(r"env\('(\w+)'", definitions.read_text()))
     dagster = set(re.findall(r"{env: (\w+)}", (DEPLOY / "dagster" / "dagster.yaml").read_text()))
     store = set(re.findall(r"STORE_\w+", (DEPLOY / "store.sh").read_text()))
-    return settings | platform | dagster | store | OF_OTHERS
+    spark = set(re.findall(r"SPARK_(?:CONNECT|UI)_\w+", (DEPLOY / "spark-connect.sh").read_text()))
+    return settings | platform | dagster | store | spark | OF_OTHERS
 
 
 def check_command(words: list[str]) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 CLUSTER_SETTINGS: Final = {
     **QUICK_TO_ACT,
+    "spark.ui.enabled": "false",
     "spark.cores.max": "2",
     "spark.executor.cores": "1",
     "spark.executor.memory": "512m",

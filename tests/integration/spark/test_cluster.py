@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import signal
 import sys
 import sysconfig
@@ -11,8 +12,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from omnigraph_core.engine.omnigraph import Omnigraph
 from tests.integration.spark.conftest import CLUSTER_SETTINGS
 from tests.support import spark_jobs as jobs
+from tests.support import spark_loads
+from tests.support.load_worlds import SCHEMA
 from tests.support.processes import say, spawn
 from tests.support.spark import driver_there
 from tests.support.spark_cluster import LonelyMaster
@@ -56,6 +60,39 @@ def test_executors_are_sent_the_package_they_lack(
     assert "hint: the executors have no `omnigraph_core`" in found["before"]
     assert found["is_sent"] == [True, False]
     assert all("omnigraph_core.zip" in path for path in found["found"])
+
+
+def test_nothing_is_doubled_by_speculation_or_lost_with_idle_executors(
+    cluster: StandaloneCluster, tmp_path: Path
+) -> None:
+    """Spark repeats a slow task elsewhere, and both attempts write; idle executors end."""
+    conf = CLUSTER_SETTINGS | {
+        "spark.speculation": "true",
+        "spark.speculation.interval": "100ms",
+        "spark.speculation.minTaskRuntime": "100ms",
+        "spark.speculation.quantile": "0.5",
+        "spark.dynamicAllocation.enabled": "true",
+        "spark.dynamicAllocation.shuffleTracking.enabled": "true",
+        "spark.dynamicAllocation.shuffleTracking.timeout": "1s",
+        "spark.dynamicAllocation.initialExecutors": "2",
+        "spark.dynamicAllocation.maxExecutors": "2",
+        "spark.dynamicAllocation.executorIdleTimeout": "1s",
+    }
+    data, signs = tmp_path / "parts.jsonl", tmp_path / "signs"
+    rows = ({"type": "Part", "data": {"sku": f"p{number}"}} for number in range(2_000))
+    data.write_text("\n".join(map(json.dumps, rows)))
+    signs.mkdir()
+    graph = Omnigraph.init(str(tmp_path / "graph"), SCHEMA)
+    arguments = (graph.uri, [str(data)], str(signs), "wait_for_another_attempt", 20_000)
+    with driver_there("speculating", master=cluster.url, conf=conf) as driver:
+        assert driver.call(spark_loads.load_slowly, *arguments)[0] == "loaded"
+        assert driver.call(jobs.wait_for_idle_executors) == 0
+        assert driver.call(jobs.exchange, 5) == [
+            [task * partition for task in range(5)] for partition in range(jobs.PARTITIONS)
+        ]
+    assert len(list(signs.glob("attempt-1-*"))) == 2
+    assert graph.snapshot().table("node:Part").row_count == 2_000
+    assert graph.verify(is_deep=True).is_sound
 
 
 def java_of_the_driver(runner: SparkRunner) -> int:

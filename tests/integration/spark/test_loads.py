@@ -46,6 +46,26 @@ def test_what_loads_find_does_not_depend_on_where_they_run(driver: Driver, tmp_p
 
 
 @ON_THIS_MACHINE
+def test_a_load_reports_its_jobs(driver: Driver, tmp_path: Path) -> None:
+    """What its tasks wrote is what lies there, however often Spark had to begin."""
+    data = tmp_path / "parts.jsonl"
+    data.write_text("\n".join(part(number) for number in range(300)))
+    graph = Omnigraph.init(str(tmp_path / "graph"), SCHEMA)
+    report = driver.call(spark_loads.reported_load, graph.uri, str(data))
+    assert [job["name"] for job in report["jobs"]] == ["read and check records", "compare keys"]
+    reading, comparing = report["jobs"]
+    files = list((tmp_path / "graph").glob("nodes/**/data/*.lance"))
+    assert (reading["rows"], reading["files"]) == (300, len(files))
+    assert reading["bytes"] == sum(path.stat().st_size for path in files)
+    assert (comparing["rows"], comparing["files"]) == (0, 0)
+    for job in report["jobs"]:
+        assert job["seconds"] > 0
+        assert job["shuffle_bytes"] > 0
+        assert job["spilled_bytes"] == 0
+        assert job["failed_tasks"] == (None if driver.name == "connect" else 0)
+
+
+@ON_THIS_MACHINE
 def test_files_of_every_kind_are_loaded_together(driver: Driver, tmp_path: Path) -> None:
     (tmp_path / "nodes").mkdir()
     lines = tmp_path / "parts.jsonl"

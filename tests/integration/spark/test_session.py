@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -9,18 +10,21 @@ import signal
 import socket
 import sys
 import threading
+import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from omnigraph_core.errors import ConfigError
-from omnigraph_core.spark import session as sessions
+from omnigraph_core.job_report import job_facts
+from omnigraph_core.spark import connect
 from omnigraph_core.spark.runner import SparkRunner
 from omnigraph_core.spark.session import is_connect, open_session
 from tests.support import spark_jobs as jobs
 from tests.support.processes import spawn
 from tests.support.spark import LOCAL
+from tests.support.spark_ui import PAGES, REST, command_lines, listening_at, shown_pages
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -77,7 +81,6 @@ def test_settings_of_an_active_session(spark: SparkSession) -> None:
 
 def test_defaults(spark: SparkSession) -> None:
     wanted = {
-        "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.adaptive.enabled": "true",
         "spark.sql.session.timeZone": "UTC",
@@ -153,7 +156,7 @@ def test_what_cannot_be_opened(tmp_path: Path, connect_server: ConnectServer) ->
 
 def refusals(server: str) -> dict[str, str]:
     """In a process without a session."""
-    sessions._CONNECT_SECONDS = 1.0  # type: ignore[misc]
+    connect.START_SECONDS = 1.0  # type: ignore[misc]
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         nobody = refusal(remote=f"sc://127.0.0.1:{probe.getsockname()[1]}/;token=hunter2")
@@ -174,9 +177,20 @@ def refusals(server: str) -> dict[str, str]:
 
 def test_a_session_from_nothing_but_packages(tmp_path: Path) -> None:
     """No Java on the PATH, settings in the environment, secrets that nobody may see."""
+    secrets = {name: f"hidden-{uuid.uuid4().hex}" for name in (*SECRET_VARIABLES, *SECRET_CONF)}
+    events = tmp_path / "events"
+    events.mkdir()
+    conf = {
+        "spark.app.name": "mine",
+        "spark.speculation": True,
+        "spark.eventLog.enabled": True,
+        "spark.eventLog.dir": str(events),
+        "spark.eventLog.compress": False,
+        **{name: secrets[name] for name in SECRET_CONF},
+    }
     tools = tmp_path / "path"
     tools.mkdir()
-    for name in ("bash", "sh", "dirname", "basename", "env", "ps", "uname"):
+    for name in ("bash", "sh", "dirname", "basename", "env", "ps", "uname", "chmod"):
         found = shutil.which(name)
         assert found is not None
         (tools / name).symlink_to(found)
@@ -184,8 +198,8 @@ def test_a_session_from_nothing_but_packages(tmp_path: Path) -> None:
         "PATH": str(tools),
         "XDG_CACHE_HOME": str(tmp_path / "cache"),
         "OMNIGRAPH_SPARK_MASTER": "local[1,2]",
-        "OMNIGRAPH_SPARK_CONF": '{"spark.app.name": "mine", "spark.speculation": true}',
-        "AWS_SECRET_ACCESS_KEY": "hunter2",
+        "OMNIGRAPH_SPARK_CONF": json.dumps(conf),
+        **{name: secrets[name] for name in SECRET_VARIABLES},
         "JAVA_HOME": "",
         "SPARK_CONNECT_MODE_ENABLED": "1",  # as it is after a session of the other kind
     }
@@ -198,12 +212,26 @@ def test_a_session_from_nothing_but_packages(tmp_path: Path) -> None:
         "spark.speculation": "true",
     }
     assert found["squares"] == [0, 1, 4]
-    assert found["secret"] == "hunter2"
-    assert "hunter2" not in found["command"]
+    assert found["seen"] == {name: secrets[name] for name in SECRET_VARIABLES}
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+", found["ui"])
+    assert found["listening"] == ["127.0.0.1"]
+    assert "load: squares (run 01RUN, branch main, type node:Part)" in found["pages"]["stages"]
+    assert found["pages"].keys() == {*REST, *PAGES}
+    written = b"".join(path.read_bytes() for path in events.rglob("*") if path.is_file())
+    assert b"SparkListenerJobStart" in written
+    assert b"load: squares (run 01RUN, branch main, type node:Part)" in written
+    shown = {"event log": written.decode(), "commands": found["commands"], **found["pages"]}
+    for name, secret in secrets.items():
+        assert [place for place, text in shown.items() if secret in text] == [], name
+    assert "redacted" in found["pages"]["environment"]
     assert str(tmp_path / "cache") in found["home"]
     assert found["is_restored"]
     said = [line for line in outcome.stderr.splitlines() if "incubator" not in line]
     assert [line for line in said if not line.startswith("WARNING: ")] == []
+
+
+SECRET_VARIABLES = ("AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID", "OPENAI_API_KEY")
+SECRET_CONF = ("spark.hadoop.fs.s3a.secret.key", "spark.hadoop.fs.s3a.access.key")
 
 
 def from_nothing() -> dict[str, Any]:
@@ -214,14 +242,23 @@ def from_nothing() -> dict[str, Any]:
     names = ("spark.app.name", "spark.master", "spark.speculation")
     runner = SparkRunner(session)
     java = session.sparkContext._gateway.proc.pid  # type: ignore[union-attr]
-    return {
+    with job_facts(operation="load", run="01RUN", branch="main", type="node:Part") as report:
+        squared = jobs.squares(runner, 3)
+    variables = runner.map(variables_of_a_worker, [0], name="x")[0]
+    assert report.ui is not None
+    found = {
         "conf": {name: session.conf.get(name) for name in names},
-        "squares": jobs.squares(runner, 3),
-        "secret": runner.map(variables_of_a_worker, [0], name="x")[0]["AWS_SECRET_ACCESS_KEY"],
-        "command": Path(f"/proc/{java}/cmdline").read_text(),
+        "squares": squared,
+        "seen": {name: variables.get(name) for name in SECRET_VARIABLES},
+        "commands": command_lines(),
+        "ui": report.ui,
+        "listening": listening_at(int(report.ui.rpartition(":")[2])),
+        "pages": shown_pages(report.ui),
         "home": variables_of_process(java)["JAVA_HOME"],
         "is_restored": is_restored,
     }
+    session.stop()  # the event log is whole then
+    return found
 
 
 def standing() -> tuple[Any, ...]:

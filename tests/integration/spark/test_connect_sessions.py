@@ -1,0 +1,214 @@
+"""A session of a Connect server ends, or the server does: whoever uses it does not notice."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import uuid
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from omnigraph_core.engine.omnigraph import Omnigraph
+from omnigraph_core.spark.runner import SparkRunner
+from omnigraph_core.spark.session import ui_address
+from tests.support import spark_jobs as jobs
+from tests.support import spark_loads
+from tests.support.load_worlds import SCHEMA
+from tests.support.ports import ATTEMPTS, free_port, is_free
+from tests.support.spark import ROOT, SECONDS, driver_there
+from tests.support.spark_cluster import QUICK_TO_ACT
+from tests.support.spark_ui import command_lines, page, shown_pages
+from tests.support.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.support.spark_cluster import ConnectServer
+
+PARTS: Final = 2_000
+
+
+def test_a_closed_session_has_a_successor(connect_server: ConnectServer, tmp_path: Path) -> None:
+    """Three times; the server takes the ids of closed sessions from nobody."""
+    graph = Omnigraph.init(str(tmp_path / "graph"), SCHEMA)
+    graph.load(b'{"type": "Part", "data": {"sku": "p1"}}')
+    first = str(uuid.uuid4())
+    remote = f"{connect_server.url}/;user_id=alone;session_id={first}"
+    with driver_there("alone", remote=remote) as driver:
+        found = driver.call(jobs.outlive_its_session, graph.uri)
+    ids = [*found["before"], found["now"]]
+    assert ids == [first, *(str(uuid.uuid5(uuid.UUID(first), str(n))) for n in (1, 2, 3))]
+    assert found["found"] == [{"sku": "p1"}]
+    assert found["parallelism"] > 0
+    assert found["squares"] == [0, 1, 4]
+    for fact in ("operation=load", "run=01RUN", "branch=main", "type=node:Part"):
+        assert f"_Tag_{fact}" in found["tags"]
+    squares, tagged = found["jobs"]
+    assert (squares["name"], squares["tasks"], tagged["name"]) == ("squares", 3, "tagged")
+    assert squares["shuffle_bytes"] > 0
+    assert squares["spilled_bytes"] == 0
+
+
+class ScriptedServer:
+    """`deploy/spark-connect.sh` on a port of its own."""
+
+    def __init__(self, directory: Path) -> None:
+        self.events = directory / "events"
+        self.events.mkdir()
+        self.secret = f"hidden-{uuid.uuid4().hex}"
+        self._log = directory / "server.log"
+        self._process: subprocess.Popen[bytes] | None = None
+        for attempt in range(1, ATTEMPTS + 1):
+            self._port = free_port()
+            self.url = f"sc://127.0.0.1:{self._port}"
+            try:
+                self.start()
+            except AssertionError:
+                self.kill()
+                if "SPARK_CONNECT_PORT" not in self._log.read_text() or attempt == ATTEMPTS:
+                    raise
+            else:
+                return
+
+    def start(self) -> None:
+        # A script that was killed has ended; its Java may take a moment to let go of the port.
+        wait_until(lambda: is_free(self._port), "the end of Java", seconds=SECONDS)
+        env = {
+            **os.environ,
+            "PYTHON": sys.executable,
+            "PYTHONPATH": str(ROOT),
+            "OMNIGRAPH_SPARK_MASTER": "local[2,3]",
+            "SPARK_CONNECT_PORT": str(self._port),
+            "OPENAI_API_KEY": self.secret,
+        }
+        conf = {
+            "spark.eventLog.enabled": "true",
+            "spark.eventLog.dir": str(self.events),
+            "spark.eventLog.compress": "false",
+            "spark.sql.shuffle.partitions": "2",
+            **QUICK_TO_ACT,
+        }
+        given = [item for name, value in conf.items() for item in ("--conf", f"{name}={value}")]
+        self._log.unlink(missing_ok=True)
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [ROOT / "deploy" / "spark-connect.sh", *given],
+                env=env,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        wait_until(self._is_ready, "the server", seconds=SECONDS, tell=self._log.read_text)
+
+    def _is_ready(self) -> bool:
+        assert self._process is not None
+        assert self._process.poll() is None, self._log.read_text()
+        return f"ready: {self.url}" in self._log.read_text()
+
+    def kill(self) -> None:
+        """End all of its processes at once."""
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait(SECONDS)
+
+    def interrupt(self) -> None:
+        """Press Ctrl-C."""
+        assert self._process is not None
+        os.killpg(self._process.pid, signal.SIGINT)
+        assert self._process.wait(SECONDS) == 130, self._log.read_text()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ScriptedServer]:
+    found = ScriptedServer(tmp_path_factory.mktemp("server"))
+    try:
+        yield found
+    finally:
+        found.kill()
+
+
+def test_a_server_shows_no_secret(server: ScriptedServer) -> None:
+    """Neither one of its own, nor one that travels with a job."""
+    sent = f"hidden-{uuid.uuid4().hex}"
+    with driver_there("secretive", remote=server.url) as driver:
+        assert driver.call(key_of_tasks, None) == [server.secret]
+        assert driver.call(key_of_tasks, sent) == [sent]
+        ui = driver.call(address_of_the_ui)
+        shown = shown_pages(ui) | {"/connect/": page(f"{ui}/connect/")}
+    shown["commands"] = command_lines()
+    shown["event log"] = "".join(
+        path.read_text() for path in server.events.rglob("*") if path.is_file()
+    )
+    assert "keys of tasks" in shown["jobs"].replace("-", " ")
+    assert "SparkListenerJobStart" in shown["event log"]
+    for secret in (server.secret, sent):
+        assert [place for place, text in shown.items() if secret in text] == []
+
+
+def key_of_tasks(runner: SparkRunner, secret: str | None) -> list[str | None]:
+    environment = None if secret is None else {"OPENAI_API_KEY": secret}
+    other = SparkRunner(runner.session, environment=environment)
+    return other.map(key_of_a_task, [0], name="keys of tasks")
+
+
+def key_of_a_task(_: int) -> str | None:
+    return os.environ.get("OPENAI_API_KEY")
+
+
+def address_of_the_ui(runner: SparkRunner) -> str | None:
+    return ui_address(runner.session)
+
+
+def require_once(graph: Omnigraph, rows: int, loads: int) -> None:
+    assert graph.snapshot().table("node:Part").row_count == rows
+    assert len(graph.list_commits()) == loads + 1
+    assert graph.verify(is_deep=True).is_sound
+
+
+def parts_from(first: int) -> str:
+    numbers = range(first, first + PARTS)
+    rows = ({"type": "Part", "data": {"sku": f"p{number}"}} for number in numbers)
+    return "\n".join(map(json.dumps, rows))
+
+
+@pytest.mark.parametrize(
+    "when",
+    [
+        "during a job",
+        pytest.param(
+            "between jobs",
+            marks=pytest.mark.long("a closed session between jobs; a restart during one"),
+        ),
+    ],
+)
+def test_a_load_lands_once_though_the_server_restarts(
+    server: ScriptedServer, tmp_path: Path, when: str
+) -> None:
+    first, second, signs = tmp_path / "1.jsonl", tmp_path / "2.jsonl", tmp_path / "signs"
+    first.write_text(parts_from(0))
+    second.write_text(parts_from(PARTS))
+    signs.mkdir()
+    graph = Omnigraph.init(str(tmp_path / "graph"), SCHEMA)
+    with driver_there("restarted", remote=server.url) as driver:
+        assert driver.call(spark_loads.load, graph.uri, [str(first)])[0] == "loaded"
+        slowly = (graph.uri, [str(second)], str(signs), "wait_for_a_sign", 20_000)
+        if when == "during a job":
+            driver.start(spark_loads.load_slowly, *slowly)
+            wait_until(lambda: list(signs.iterdir()), "the first task", seconds=SECONDS)
+            server.kill()
+            (signs / "go").touch()
+            server.start()
+        else:
+            (signs / "go").touch()
+            server.interrupt()
+            server.start()
+            driver.start(spark_loads.load_slowly, *slowly)
+        assert driver.result()[0] == "loaded"
+    require_once(graph, 2 * PARTS, 2)
