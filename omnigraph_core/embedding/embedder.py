@@ -23,14 +23,30 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from omnigraph_core.embedding.limits import Limiter
+    from omnigraph_core.embedding.requests import Cache
+
 __all__ = ["Embedder", "Task"]
 
 
 class Embedder:
-    """Makes vectors; safe to share between threads. Reads its settings on first need."""
+    """Makes vectors; safe to share between threads. Reads its settings on first need.
 
-    def __init__(self, configure: Callable[[], EmbedConfig]) -> None:
+    Args:
+        cache: unset: the file that the settings name, if any.
+        limiter: holds the limits of the provider. Unset: the one of this process.
+    """
+
+    def __init__(
+        self,
+        configure: Callable[[], EmbedConfig],
+        *,
+        cache: Cache | None = None,
+        limiter: Limiter | None = None,
+    ) -> None:
         self._configure = configure
+        self._cache = cache
+        self._limiter = limiter
         self._lock = threading.Lock()
         self._config: EmbedConfig | None = None
         self._requests: Requests | None = None
@@ -80,6 +96,26 @@ class Embedder:
             return vectors
         return self._ask(texts, Ask(self.model_for(model), dimension, task), report)
 
+    def find_known(
+        self, texts: Sequence[str], *, dimension: int, task: Task, model: str | None = None
+    ) -> dict[str, NDArray[np.float32]]:
+        """The vectors that need no request, by text.
+
+        Raises:
+            ConfigError: the settings name no usable provider.
+        """
+        distinct = list(dict.fromkeys(texts))
+        if not distinct:
+            return {}
+        if self._read().provider is Provider.MOCK:
+            return dict(zip(distinct, mock_vectors(distinct, dimension), strict=True))
+        ask = Ask(self.model_for(model), dimension, task)
+        return {
+            distinct[position]: vector
+            for positions, vectors in self._open().iter_known(distinct, ask)
+            for position, vector in zip(positions, vectors, strict=True)
+        }
+
     def close(self) -> None:
         """Give back connections once no call is under way; the next need opens them again."""
         with self._lock:
@@ -112,7 +148,7 @@ class Embedder:
         config = self._read()
         with self._lock:
             if self._requests is None:
-                self._requests = Requests(config)
+                self._requests = Requests(config, self._cache, self._limiter)
             return self._requests
 
 

@@ -65,7 +65,7 @@ def chosen(engine: str, plan: QueryPlan, stats: Stats, catalog: Catalog) -> Choi
     if largest.rows <= most:
         return Choice(LOCAL, f"no step has to do with more than {most:,} rows")
     reason = f"{largest.label} ~{int(float(f'{largest.rows:.1e}')):,} rows, more than {most:,}"
-    if not _is_installed():
+    if not is_installed():
         return Choice(LOCAL, f"{reason}, but pyspark is not installed")
     return Choice(SPARK, reason)
 
@@ -84,12 +84,21 @@ def execute_on_spark(
         JobFailed: it could not carry the read out.
         And what `exec.run.execute` raises.
     """
-    if not _is_installed():
-        raise ConfigError("Spark needs the package `pyspark`", hint=_HINT)
-    spark: Any = importlib.import_module(_MODULE)
+    spark: Any = import_spark(_MODULE)
     rows: pa.Table = spark.execute(graph, read, params, embedder, limits)
     return rows
 
 
-def _is_installed() -> bool:
+def import_spark(module: str) -> Any:
+    """A module of ours that needs Spark.
+
+    Raises:
+        ConfigError: Spark is not installed.
+    """
+    if not is_installed():
+        raise ConfigError("Spark needs the package `pyspark`", hint=_HINT)
+    return importlib.import_module(module)
+
+
+def is_installed() -> bool:
     return importlib.util.find_spec("pyspark") is not None

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from omnigraph_core.engine.beyond import AUTO, LOCAL, SPARK, check_engine
-from omnigraph_core.errors import ConfigError
+from omnigraph_core.engine.beyond import (
+    AUTO,
+    LOCAL,
+    SPARK,
+    check_engine,
+    import_spark,
+    is_installed,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,19 +39,11 @@ def workers_for(engine: str, context: GraphContext) -> Iterator[MergeWorkers | N
     if engine == LOCAL or (engine == AUTO and not _is_elsewhere()):
         yield None
         return
-    if not _is_installed():
-        raise ConfigError(
-            "Spark needs the package `pyspark`", hint="pip install 'omnigraph[spark]'"
-        )
-    spark: Any = importlib.import_module(_MODULE)
+    spark: Any = import_spark(_MODULE)
     with spark.workers(context.store, is_asked=engine == SPARK) as workers:
         yield workers
 
 
 def _is_elsewhere() -> bool:
     settings: Any = importlib.import_module(_SETTINGS)
-    return _is_installed() and bool(settings.is_elsewhere())
-
-
-def _is_installed() -> bool:
-    return importlib.util.find_spec("pyspark") is not None
+    return is_installed() and bool(settings.is_elsewhere())

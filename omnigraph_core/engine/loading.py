@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 from typing import TYPE_CHECKING, Any, Final
 
-from omnigraph_core.engine.beyond import AUTO, LOCAL, SPARK, check_engine
-from omnigraph_core.errors import ConfigError
+from omnigraph_core.engine.beyond import (
+    AUTO,
+    LOCAL,
+    SPARK,
+    check_engine,
+    import_spark,
+    is_installed,
+)
 from omnigraph_core.write.load import load
 
 if TYPE_CHECKING:
@@ -40,23 +44,12 @@ def load_with(
         engine = SPARK if _is_for_spark(sources) else LOCAL
     if engine == LOCAL:
         return load(context, sources, options, embedder)
-    loaded: LoadResult = _spark().load_on_spark(context, sources, options)
+    spark: Any = import_spark(_MODULE)
+    loaded: LoadResult = spark.load_on_spark(context, sources, options)
     return loaded
 
 
 def _is_for_spark(sources: Sequence[Source]) -> bool:
-    if sum(source.size for source in sources) < _WORTH_ASKING or not _is_installed():
+    if sum(source.size for source in sources) < _WORTH_ASKING or not is_installed():
         return False
-    return bool(_spark().is_worth_it(sources))
-
-
-def _spark() -> Any:
-    if not _is_installed():
-        raise ConfigError(
-            "Spark needs the package `pyspark`", hint="pip install 'omnigraph[spark]'"
-        )
-    return importlib.import_module(_MODULE)
-
-
-def _is_installed() -> bool:
-    return importlib.util.find_spec("pyspark") is not None
+    return bool(import_spark(_MODULE).is_worth_it(sources))

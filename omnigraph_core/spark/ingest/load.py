@@ -10,16 +10,17 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections import Counter, defaultdict
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from omnigraph_core.embedding.config import read_config
-from omnigraph_core.errors import ConfigError, PreconditionFailed
+from omnigraph_core.errors import PreconditionFailed
 from omnigraph_core.ids import new_ulid
 from omnigraph_core.manifest.requirements import requirements_of
+from omnigraph_core.spark.embed.leases import Share, shared_limits
 from omnigraph_core.spark.ingest.comparing import Comparison, compare_with_committed
 from omnigraph_core.spark.ingest.keys import PartKeys
 from omnigraph_core.spark.ingest.model import Job
@@ -31,6 +32,7 @@ from omnigraph_core.storage.scratch import Scratch
 from omnigraph_core.violations import MAX_LISTED, UNBOUNDED, Violations
 from omnigraph_core.write.commit import Prepared, commit_write
 from omnigraph_core.write.digest import content_digest
+from omnigraph_core.write.embed import EmbedMode
 from omnigraph_core.write.load_model import LoadMode, LoadResult, TableLoad
 from omnigraph_core.write.progress import Reporter, Step
 from omnigraph_core.write.rejects import check_rejects, count_records, named_apart
@@ -40,6 +42,7 @@ from omnigraph_core.write.view import CommittedView
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     import pyarrow as pa
 
@@ -252,7 +255,6 @@ class _Loader:
             listed=self._listed(),
             is_tolerant=self._options.is_skipping_bad,
             is_dry_run=self._options.is_dry_run,
-            embed_concurrency=_share_of_requests(self._runner),
         )
 
     def _read_input(self, snapshot: Snapshot) -> None:
@@ -261,16 +263,24 @@ class _Loader:
             return
         self._reporter.restart()
         progress = _PartProgress(self._scratch, self._reporter)
-        self._read = self._runner.map(
-            partial(read_part, job),
-            self._parts,
-            name="read and check records",
-            on_done=progress.tell,
-        )
+        with self._limits(job) as share:
+            self._read = self._runner.map(
+                partial(read_part, replace(job, share=share)),
+                self._parts,
+                name="read and check records",
+                on_done=progress.tell,
+            )
         progress.end(self._read)
         self._in_rows = self._collector()
         for read, first in zip(self._read, self._first_lines(), strict=True):
             _add_shifted(self._in_rows, read.problems, first)
+
+    def _limits(self, job: Job) -> AbstractContextManager[Share]:
+        """What each part may ask of the provider of vectors."""
+        has_vectors = any(node.embeddings for node in job.catalog.nodes.values())
+        if has_vectors and job.embed is not EmbedMode.OFF and not job.is_dry_run:
+            return shared_limits(self._runner, len(self._parts))
+        return nullcontext(Share())
 
     def _first_lines(self) -> list[int]:
         """By part how many lines of its source come before it."""
@@ -367,11 +377,3 @@ def _add_shifted(whole: Violations, part: Violations, lines: int) -> None:
         whole.add(replace(violation, line=at))
     for rule, count in part.counts.items():
         whole.count(rule, count - listed[rule])
-
-
-def _share_of_requests(runner: Runner) -> int | None:
-    """How many requests for vectors a task may have under way, so that all keep the limit."""
-    try:
-        return max(1, read_config().concurrency // runner.parallelism)
-    except ConfigError:
-        return None  # said when a vector is needed

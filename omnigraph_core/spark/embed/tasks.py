@@ -1,0 +1,261 @@
+"""What the tasks of a backfill do: find rows that lack vectors, ask for them, write rows anew.
+
+Tasks run on executors, and any of them may be done again or twice at once. They know a table by
+its place, and rows by their addresses at that version, which they leave for each other beside the
+graph. Only the model and the key of the provider are what the settings of the executor say.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph_core.embedding.embedder import Task
+from omnigraph_core.exec.catalogs import accepted_catalog
+from omnigraph_core.spark.embed.paid import PaidVectors
+from omnigraph_core.storage.fragments import write_append
+from omnigraph_core.storage.lookup import ADDRESS, iter_taken, spans
+from omnigraph_core.storage.places import shared_store
+from omnigraph_core.storage.scratch import Scratch
+from omnigraph_core.storage.staged import remove_rows
+from omnigraph_core.write.embedded import (
+    TEXT_BYTES,
+    embedded_properties,
+    iter_pending,
+    iter_stale,
+    lacking_texts,
+    settled,
+    with_vectors,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from omnigraph_core.embedding.embedder import Embedder
+    from omnigraph_core.manifest.image import AcceptedSchema
+    from omnigraph_core.spark.embed.leases import Share
+    from omnigraph_core.storage.dataset import Table
+    from omnigraph_core.storage.places import TablePlace
+    from omnigraph_core.write.embedded import EmbeddedProperty, Made
+
+PART_ROWS: Final = 4_000
+"""Rows whose vectors one task asks for at most."""
+_PART_BYTES: Final = 64 << 20
+"""Of texts and vectors of such rows."""
+FILLED: Final = "filled"
+"""Begins the names of the objects that tell of parts that are done."""
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedJob:
+    """What every task of one backfill works by."""
+
+    root: str
+    """The address of the graph."""
+    id: str
+    paid: str
+    """Of the scratch objects that keep vectors."""
+    share: Share
+
+    @property
+    def scratch(self) -> Scratch:
+        return Scratch(shared_store(self.root), self.id)
+
+    def cache(self) -> PaidVectors:
+        return PaidVectors(Scratch(shared_store(self.root), self.paid))
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Fragments of a table that one task looks through."""
+
+    schema: AcceptedSchema
+    type_name: str
+    place: TablePlace
+    fragment_ids: tuple[int, ...]
+
+    def properties(self, embedder: Embedder) -> list[EmbeddedProperty]:
+        node = accepted_catalog(self.schema).nodes[self.type_name]
+        return list(embedded_properties(node, embedder))
+
+
+@dataclass(frozen=True, slots=True)
+class Lacking:
+    """Rows of a group that lack vectors: an object with their addresses, cut into parts."""
+
+    group: Group
+    addresses: str
+    cuts: tuple[int, ...]
+    """Where parts begin, and where the last one ends."""
+
+    @property
+    def row_count(self) -> int:
+        return self.cuts[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some of the rows of a group that lack vectors."""
+
+    number: int
+    lacking: Lacking
+    start: int
+    stop: int
+
+    def read_addresses(self, scratch: Scratch) -> pa.Array:
+        content = scratch.read(self.lacking.addresses, self.start * 8, self.stop * 8)
+        return pa.array(np.frombuffer(content, np.uint64))
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Rows with their vectors in files that no version refers to, and those they replace."""
+
+    files: str
+    replaced: str
+    """The object that has their addresses."""
+    row_count: int
+    vectors_made: int
+
+
+def find_lacking(job: EmbedJob, group: Group) -> Lacking | None:
+    """Find the rows of a group that lack a vector; None if there are none."""
+    table, embedder = group.place.open(), job.share.embedder()
+    found: list[np.ndarray] = []
+    sizes: list[np.ndarray] = []
+    for vectors in group.properties(embedder):
+        chosen = (table, vectors, group.fragment_ids)
+        for rows in chain(iter_pending(*chosen), iter_stale(*chosen)):
+            found.append(rows.column(ADDRESS).to_numpy())
+            texts = pc.fill_null(pc.binary_length(rows.column(vectors.embedding.source)), 0)
+            sizes.append(texts.to_numpy() + np.int64(4 * vectors.dimension))
+    if not sum(map(len, found)):
+        return None
+    addresses, at = np.unique(np.concatenate(found), return_inverse=True)
+    widths = np.bincount(at, weights=np.concatenate(sizes)).astype(np.int64)
+    ends = [end for _, end in spans(widths, _PART_BYTES, most_rows=PART_ROWS)]
+    name = job.scratch.put("lacking", addresses.astype(np.uint64).tobytes())
+    return Lacking(group, name, (0, *ends))
+
+
+def fill(job: EmbedJob, part: Part) -> int:
+    """Ask for the vectors that the rows of a part lack; how many rows these are.
+
+    Raises:
+        EmbeddingError: a vector could not be made; those that were made are kept.
+    """
+    cache = job.cache()
+    embedder = job.share.embedder(cache)
+    try:
+        texts: dict[str, list[str]] = {}
+        properties = part.lacking.group.properties(embedder)
+        table = part.lacking.group.place.open()
+        for rows in _iter_texts(table, part.read_addresses(job.scratch), properties):
+            for vectors in properties:
+                texts.setdefault(vectors.name, []).extend(lacking_texts(rows, vectors))
+        for vectors in properties:
+            embedder.embed(
+                texts[vectors.name],
+                dimension=vectors.dimension,
+                task=Task.DOCUMENT,
+                model=vectors.embedding.model,
+            )
+    finally:
+        embedder.close()
+    cache.join()
+    count = part.stop - part.start
+    job.scratch.put(f"{FILLED}-{part.number}-{count}", b"")
+    return count
+
+
+def _iter_texts(
+    table: Table, addresses: pa.Array, properties: Sequence[EmbeddedProperty]
+) -> Iterator[pa.Table]:
+    columns = dict.fromkeys(name for item in properties for name in (*item.columns, item.name))
+    return iter_taken(table, addresses, list(columns), portion_bytes=TEXT_BYTES)
+
+
+def write(job: EmbedJob, part: Part) -> Written | None:
+    """Write the rows of a part whose vectors are known, asking nobody; None if there are none."""
+    group = part.lacking.group
+    table = group.place.open()
+    embedder = job.share.embedder(job.cache())
+    try:
+        changed = _Changed(table, group.properties(embedder), embedder)
+        batches = changed.iter_batches(part.read_addresses(job.scratch))
+        first = next(batches, None)
+        if first is None:
+            return None
+        rows = pa.RecordBatchReader.from_batches(table.schema, chain([first], batches))
+        files = write_append(table, rows)
+    finally:
+        embedder.close()
+    replaced = np.concatenate(changed.replaced)
+    name = job.scratch.put("replaced", replaced.tobytes())
+    return Written(files.to_json(), name, len(replaced), changed.vectors_made)
+
+
+class _Changed:
+    """Rows with the vectors they lacked, as far as these are known."""
+
+    def __init__(
+        self, table: Table, properties: Sequence[EmbeddedProperty], embedder: Embedder
+    ) -> None:
+        self._table = table
+        self._properties = properties
+        self._embedder = embedder
+        self.replaced: list[np.ndarray] = []
+        """Addresses of the rows that were handed out."""
+        self.vectors_made = 0
+
+    def iter_batches(self, addresses: pa.Array) -> Iterator[pa.RecordBatch]:
+        """They may have blobs, so they are read a few at a time."""
+        start = 0
+        for rows in iter_taken(self._table, addresses):
+            here = addresses.slice(start, rows.num_rows)
+            start += rows.num_rows
+            changed, is_settled = self._change(rows)
+            if is_settled.any():
+                self.replaced.append(here.filter(pa.array(is_settled)).to_numpy())
+                yield from changed.filter(pa.array(is_settled)).combine_chunks().to_batches()
+
+    def _change(self, rows: pa.Table) -> tuple[pa.Table, np.ndarray]:
+        is_settled = np.zeros(rows.num_rows, bool)
+        for vectors in self._properties:
+            made = self._known(rows, vectors)
+            is_made, is_blank = settled(rows, vectors, made)
+            self.vectors_made += int(np.count_nonzero(is_made))
+            is_settled |= is_made | is_blank
+            rows = with_vectors(rows, vectors, made)
+        return rows, is_settled
+
+    def _known(self, rows: pa.Table, vectors: EmbeddedProperty) -> Made:
+        return self._embedder.find_known(
+            lacking_texts(rows, vectors),
+            dimension=vectors.dimension,
+            task=Task.DOCUMENT,
+            model=vectors.embedding.model,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """Rows of a group that were written anew: objects with their addresses, and how many."""
+
+    group: Group
+    objects: tuple[tuple[str, int], ...]
+
+
+def remove_replaced(job: EmbedJob, replaced: Replaced) -> tuple[list[str], list[int]]:
+    """The fragments of a group without the rows that were written anew, as `remove_rows` tells."""
+    scratch = job.scratch
+    found = [
+        np.frombuffer(scratch.read(name, 0, count * 8), np.uint64)
+        for name, count in replaced.objects
+    ]
+    return remove_rows(replaced.group.place.open(), pa.array(np.concatenate(found)))
