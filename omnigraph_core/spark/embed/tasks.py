@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from omnigraph_core.storage.places import TablePlace
     from omnigraph_core.write.embedded import EmbeddedProperty, Made
 
-PART_ROWS: Final = 4_000
+PART_ROWS: Final = 2_000
 """Rows whose vectors one task asks for at most."""
 _PART_BYTES: Final = 64 << 20
 """Of texts and vectors of such rows."""
