@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from omnigraph_core.cli.interrupt import interruptible
-from omnigraph_core.cli.options import EngineOption, JsonOption, QuietOption
+from omnigraph_core.cli.options import Engine, JsonOption, QuietOption
 from omnigraph_core.cli.output import count, print_json, print_lines
 from omnigraph_core.cli.progress import FileCounts, RowCounts, StatusLine
 from omnigraph_core.cli.target import GivenGraph, on_graph
@@ -75,6 +75,11 @@ SelectOption = Annotated[
         metavar="[TYPE:]FIELD=VALUE",
         help="Only records with this value; those that have a vector, too. May be repeated.",
     ),
+]
+
+EngineOption = Annotated[
+    Engine,
+    typer.Option("--engine", help="Who does the work: this process, as with `auto`, or Spark."),
 ]
 
 

@@ -8,6 +8,7 @@ is new by then waits for the next backfill.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -41,12 +42,13 @@ from omnigraph_core.write.commit import Prepared, commit_write
 from omnigraph_core.write.progress import Reporter, Step
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Mapping, Sequence
 
     from omnigraph_core.history.context import GraphContext
     from omnigraph_core.manifest.catalog import CatalogState
     from omnigraph_core.manifest.snapshot import Snapshot
-    from omnigraph_core.spark.embed.tasks import Lacking
+    from omnigraph_core.schema.catalog import NodeType
+    from omnigraph_core.spark.embed.tasks import Lacking, Written
     from omnigraph_core.spark.runner import Runner
     from omnigraph_core.storage.dataset import Table
     from omnigraph_core.write.commit import WriteOptions
@@ -113,18 +115,19 @@ class _Backfill:
         self._context = context
         self._runner = runner
         self._scratch = scratch
-        self._job = EmbedJob(context.store.root.text, scratch.job, paid, Share())
+        self._paid = paid
         self._reporter = reporter
-        self._lacking: dict[tuple[str, TablePlace], list[Lacking]] = {}
+        self._found: dict[tuple[str, TablePlace], list[_Rows]] = {}
         self.vectors_made = 0
 
     def ask(self, snapshot: Snapshot) -> None:
         """Have the provider asked for every vector that is lacking and not yet paid for."""
-        found = self._find(snapshot)
-        parts = _parts([item for items in found.values() for item in items])
+        parts = _parts(self._find(snapshot), least_rows=1)
+        if not parts:
+            return
         progress = _RowsFilled(self._scratch, self._reporter)
         with shared_limits(self._runner, len(parts)) as share:
-            job = EmbedJob(self._job.root, self._job.id, self._job.paid, share)
+            job = self._job(snapshot, share)
             rows = self._runner.map(
                 partial(fill, job), parts, name="ask for vectors", on_done=progress.tell
             )
@@ -133,90 +136,118 @@ class _Backfill:
     def prepare(self, state: CatalogState) -> Prepared:
         """Write the vectors that were paid for into the rows as they are now."""
         snapshot = state.snapshot
-        self.vectors_made = 0
-        changes = tuple(
-            change
-            for key, lacking in sorted(self._find(snapshot).items())
-            if lacking and (change := self._stage(snapshot, key, lacking)) is not None
+        job, found = self._job(snapshot, Share()), self._find(snapshot)
+        parts = _parts(found, least_rows=_WRITTEN_ROWS)
+        made = self._runner.map(partial(write, job), parts, name="write vectors")
+        written: dict[str, list[Written]] = {rows.lacking.addresses: [] for rows in found}
+        for part, item in zip(parts, made, strict=True):
+            if item is not None:
+                written[part.addresses].append(item)
+        replaced = [rows for rows in found if written[rows.lacking.addresses]]
+        left = self._runner.map(
+            partial(remove_replaced, job),
+            [_replaced(rows, written[rows.lacking.addresses]) for rows in replaced],
+            name="replace rows",
         )
+        self.vectors_made = sum(item.vectors_made for items in written.values() for item in items)
+        staged: dict[TablePlace, _Staged] = {}
+        for rows, (updated, emptied) in zip(replaced, left, strict=True):
+            files = [item.files for item in written[rows.lacking.addresses]]
+            staged.setdefault(rows.group.place, _Staged()).add(files, updated, emptied)
+        changes = self._stage(snapshot, staged)
         touched = [change.table_key for change in changes]
         return Prepared(changes, requirements_of(snapshot, touched=touched), {})
 
-    def _find(self, snapshot: Snapshot) -> dict[str, list[Lacking]]:
-        """By table the rows that lack a vector, found out for each version once."""
-        tables = {
-            (node.table_key, node.name): self._open(snapshot, node.table_key)
-            for node in accepted_catalog(snapshot.schema).nodes.values()
-            if node.embeddings
-        }
+    def _job(self, snapshot: Snapshot, share: Share) -> EmbedJob:
+        root = self._context.store.root.text
+        return EmbedJob(root, self._scratch.job, self._paid, snapshot.schema, share)
+
+    def _find(self, snapshot: Snapshot) -> list[_Rows]:
+        """The rows that lack a vector, found out once for each version of a table."""
+        tables = self._tables(snapshot)
         # Another schema may want other vectors of the same rows.
-        places = {key: (snapshot.schema.hash, TablePlace.of(tables[key])) for key in tables}
+        known = {place: (snapshot.schema.hash, place) for place in tables}
         groups = [
-            Group(snapshot.schema, key[1], places[key][1], fragments)
-            for key, table in tables.items()
-            if places[key] not in self._lacking
+            Group(type_name, place, fragments)
+            for place, (type_name, table) in tables.items()
+            if known[place] not in self._found
             for fragments in fragment_portions(table, _GROUP_ROWS)
         ]
+        job = self._job(snapshot, Share())
         found = self._runner.map(
-            partial(find_lacking, self._job), groups, name="find rows without vectors"
+            partial(find_lacking, job), groups, name="find rows without vectors"
         )
-        for place in places.values():
-            self._lacking.setdefault(place, [])
+        for key in known.values():
+            self._found.setdefault(key, [])
         for group, lacking in zip(groups, found, strict=True):
             if lacking is not None:
-                self._lacking[snapshot.schema.hash, group.place].append(lacking)
-        return {key[0]: self._lacking[place] for key, place in places.items()}
+                self._found[known[group.place]].append(_Rows(group, lacking))
+        return [rows for key in known.values() for rows in self._found[key]]
+
+    def _tables(self, snapshot: Snapshot) -> dict[TablePlace, tuple[str, Table]]:
+        """The tables that have vectors to be made, with the names of their types."""
+        nodes = accepted_catalog(snapshot.schema).nodes.values()
+        found = [(node.name, self._open(snapshot, node)) for node in nodes if node.embeddings]
+        return {TablePlace.of(table): (name, table) for name, table in found}
 
     def _stage(
-        self, snapshot: Snapshot, key: str, lacking: Sequence[Lacking]
-    ) -> UpdateTable | None:
-        table = self._open(snapshot, key)
-        parts = list(_larger(lacking))
-        written = self._runner.map(partial(write, self._job), parts, name=f"write vectors of {key}")
-        done = [(part, item) for part, item in zip(parts, written, strict=True) if item is not None]
-        replaced = [
-            Replaced(group, tuple((w.replaced, w.row_count) for p, w in done if p.lacking is item))
-            for item in lacking
-            for group in [item.group]
-        ]
-        left = self._runner.map(
-            partial(remove_replaced, self._job),
-            [item for item in replaced if item.objects],
-            name=f"replace rows of {key}",
-        )
-        self.vectors_made += sum(item.vectors_made for _, item in done)
-        files = combine(table, [StagedFragments.from_json(item.files) for _, item in done])
-        staged = stage_removed(
-            table,
-            files,
-            [text for updated, _ in left for text in updated],
-            [fragment for _, emptied in left for fragment in emptied],
-        )
-        return None if staged is None else UpdateTable.of(key, staged, TableOperation.UPSERT)
+        self, snapshot: Snapshot, staged: Mapping[TablePlace, _Staged]
+    ) -> tuple[UpdateTable, ...]:
+        changes = []
+        for place, (name, table) in self._tables(snapshot).items():
+            after = staged[place].stage(table) if place in staged else None
+            if after is not None:
+                key = accepted_catalog(snapshot.schema).nodes[name].table_key
+                changes.append(UpdateTable.of(key, after, TableOperation.UPSERT))
+        return tuple(changes)
 
-    def _open(self, snapshot: Snapshot, table_key: str) -> Table:
-        entry = snapshot.table(table_key)
+    def _open(self, snapshot: Snapshot, node: NodeType) -> Table:
+        entry = snapshot.table(node.table_key)
         return self._context.table(entry.location, entry.physical_version)
 
 
-def _parts(lacking: Sequence[Lacking]) -> list[Part]:
-    spans = [
-        (item, start, stop)
-        for item in lacking
-        for start, stop in zip(item.cuts, item.cuts[1:], strict=False)
-    ]
-    return [Part(number, *span) for number, span in enumerate(spans)]
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Rows of a group that lack vectors."""
+
+    group: Group
+    lacking: Lacking
 
 
-def _larger(lacking: Sequence[Lacking]) -> Iterator[Part]:
-    """The same rows in fewer parts: files are better large."""
-    number = 0
-    for item in lacking:
+@dataclass(frozen=True, slots=True)
+class _Staged:
+    """What tasks have written for a table, and what they have left of its fragments."""
+
+    files: list[str] = field(default_factory=list)
+    updated: list[str] = field(default_factory=list)
+    emptied: list[int] = field(default_factory=list)
+
+    def add(self, files: Sequence[str], updated: Sequence[str], emptied: Sequence[int]) -> None:
+        self.files.extend(files)
+        self.updated.extend(updated)
+        self.emptied.extend(emptied)
+
+    def stage(self, table: Table) -> Table | None:
+        files = combine(table, map(StagedFragments.from_json, self.files))
+        return stage_removed(table, files, self.updated, self.emptied)
+
+
+def _parts(found: Sequence[_Rows], *, least_rows: int) -> list[Part]:
+    """Rows for one task each, as `find_lacking` has cut them, or several of these together."""
+    parts: list[Part] = []
+    for rows in found:
+        group, lacking = rows.group, rows.lacking
         start = 0
-        for stop in item.cuts[1:]:
-            if stop - start >= _WRITTEN_ROWS or stop == item.row_count:
-                yield Part(number, item, start, stop)
-                number, start = number + 1, stop
+        for stop in lacking.cuts[1:]:
+            if stop - start >= least_rows or stop == lacking.cuts[-1]:
+                name, place, addresses = group.type_name, group.place, lacking.addresses
+                parts.append(Part(len(parts), name, place, addresses, start, stop))
+                start = stop
+    return parts
+
+
+def _replaced(rows: _Rows, written: Sequence[Written]) -> Replaced:
+    return Replaced(rows.group.place, tuple((item.replaced, item.row_count) for item in written))
 
 
 class _RowsFilled:

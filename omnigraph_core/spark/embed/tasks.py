@@ -53,13 +53,14 @@ FILLED: Final = "filled"
 
 @dataclass(frozen=True, slots=True)
 class EmbedJob:
-    """What every task of one backfill works by."""
+    """What all tasks work by that are done at once."""
 
     root: str
     """The address of the graph."""
     id: str
     paid: str
     """Of the scratch objects that keep vectors."""
+    schema: AcceptedSchema
     share: Share
 
     @property
@@ -69,33 +70,27 @@ class EmbedJob:
     def cache(self) -> PaidVectors:
         return PaidVectors(Scratch(shared_store(self.root), self.paid))
 
+    def properties(self, type_name: str, embedder: Embedder) -> list[EmbeddedProperty]:
+        node = accepted_catalog(self.schema).nodes[type_name]
+        return list(embedded_properties(node, embedder))
+
 
 @dataclass(frozen=True, slots=True)
 class Group:
     """Fragments of a table that one task looks through."""
 
-    schema: AcceptedSchema
     type_name: str
     place: TablePlace
     fragment_ids: tuple[int, ...]
-
-    def properties(self, embedder: Embedder) -> list[EmbeddedProperty]:
-        node = accepted_catalog(self.schema).nodes[self.type_name]
-        return list(embedded_properties(node, embedder))
 
 
 @dataclass(frozen=True, slots=True)
 class Lacking:
     """Rows of a group that lack vectors: an object with their addresses, cut into parts."""
 
-    group: Group
     addresses: str
     cuts: tuple[int, ...]
     """Where parts begin, and where the last one ends."""
-
-    @property
-    def row_count(self) -> int:
-        return self.cuts[-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +98,14 @@ class Part:
     """Some of the rows of a group that lack vectors."""
 
     number: int
-    lacking: Lacking
+    type_name: str
+    place: TablePlace
+    addresses: str
     start: int
     stop: int
 
     def read_addresses(self, scratch: Scratch) -> pa.Array:
-        content = scratch.read(self.lacking.addresses, self.start * 8, self.stop * 8)
+        content = scratch.read(self.addresses, self.start * 8, self.stop * 8)
         return pa.array(np.frombuffer(content, np.uint64))
 
 
@@ -128,7 +125,7 @@ def find_lacking(job: EmbedJob, group: Group) -> Lacking | None:
     table, embedder = group.place.open(), job.share.embedder()
     found: list[np.ndarray] = []
     sizes: list[np.ndarray] = []
-    for vectors in group.properties(embedder):
+    for vectors in job.properties(group.type_name, embedder):
         chosen = (table, vectors, group.fragment_ids)
         for rows in chain(iter_pending(*chosen), iter_stale(*chosen)):
             found.append(rows.column(ADDRESS).to_numpy())
@@ -140,7 +137,7 @@ def find_lacking(job: EmbedJob, group: Group) -> Lacking | None:
     widths = np.bincount(at, weights=np.concatenate(sizes)).astype(np.int64)
     ends = [end for _, end in spans(widths, _PART_BYTES, most_rows=PART_ROWS)]
     name = job.scratch.put("lacking", addresses.astype(np.uint64).tobytes())
-    return Lacking(group, name, (0, *ends))
+    return Lacking(name, (0, *ends))
 
 
 def fill(job: EmbedJob, part: Part) -> int:
@@ -153,8 +150,8 @@ def fill(job: EmbedJob, part: Part) -> int:
     embedder = job.share.embedder(cache)
     try:
         texts: dict[str, list[str]] = {}
-        properties = part.lacking.group.properties(embedder)
-        table = part.lacking.group.place.open()
+        properties = job.properties(part.type_name, embedder)
+        table = part.place.open()
         for rows in _iter_texts(table, part.read_addresses(job.scratch), properties):
             for vectors in properties:
                 texts.setdefault(vectors.name, []).extend(lacking_texts(rows, vectors))
@@ -182,11 +179,10 @@ def _iter_texts(
 
 def write(job: EmbedJob, part: Part) -> Written | None:
     """Write the rows of a part whose vectors are known, asking nobody; None if there are none."""
-    group = part.lacking.group
-    table = group.place.open()
+    table = part.place.open()
     embedder = job.share.embedder(job.cache())
     try:
-        changed = _Changed(table, group.properties(embedder), embedder)
+        changed = _Changed(table, job.properties(part.type_name, embedder), embedder)
         batches = changed.iter_batches(part.read_addresses(job.scratch))
         first = next(batches, None)
         if first is None:
@@ -247,7 +243,7 @@ class _Changed:
 class Replaced:
     """Rows of a group that were written anew: objects with their addresses, and how many."""
 
-    group: Group
+    place: TablePlace
     objects: tuple[tuple[str, int], ...]
 
 
@@ -258,4 +254,4 @@ def remove_replaced(job: EmbedJob, replaced: Replaced) -> tuple[list[str], list[
         np.frombuffer(scratch.read(name, 0, count * 8), np.uint64)
         for name, count in replaced.objects
     ]
-    return remove_rows(replaced.group.place.open(), pa.array(np.concatenate(found)))
+    return remove_rows(replaced.place.open(), pa.array(np.concatenate(found)))
