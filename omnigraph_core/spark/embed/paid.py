@@ -30,6 +30,8 @@ _KEY_BYTES: Final = 16
 _NEAR: Final = 16
 """Vectors between two wanted ones that are read along rather than asked for apart."""
 _READERS: Final = 8
+_LOOKS: Final = 3
+"""At what there is: an object that goes while one looks is in another by then, with others."""
 _KNOWN_BYTES: Final = 256 << 20
 """Of keys that a process remembers: objects never change."""
 
@@ -55,15 +57,18 @@ class PaidVectors:
         order = np.argsort(wanted[:, 0], kind="stable")
         is_missing = np.ones(len(keys), bool)
         seen: set[str] = set()
-        while is_missing.any() and (names := self._unseen(seen, dimension)):
+        for _ in range(_LOOKS if keys else 0):
+            gone: list[str] = []
+            names = self._unseen(seen, dimension)
             seen.update(names)
-            for name, known in self._read_keys(names):
+            for name, known in self._read_keys(names, gone):
                 at = _matches(wanted, order, known)
-                at[at >= 0] = np.where(is_missing[at[at >= 0]], at[at >= 0], -1)
-                found = self._read_vectors(name, np.flatnonzero(at >= 0), len(known), dimension)
-                for places, vectors in found:
-                    is_missing[at[places]] = False
-                    yield at[places].tolist(), vectors
+                places = np.flatnonzero((at >= 0) & is_missing[at])
+                for some, vectors in self._read_vectors(name, places, len(known), dimension, gone):
+                    is_missing[at[some]] = False
+                    yield at[some].tolist(), vectors
+            if not gone or not is_missing.any():
+                break
 
     def put(self, keys: Sequence[bytes], vectors: NDArray[np.float32]) -> None:
         """Keep these: nobody pays for them again."""
@@ -92,14 +97,15 @@ class PaidVectors:
         return self._objects.put(f"{_KIND}-{len(keys)}-{vectors.shape[1]}", content)
 
     def _unseen(self, seen: set[str], dimension: int) -> list[str]:
-        """Objects not looked at: joined ones may have come, and others gone, while one looks."""
         names = [name for name in self._objects.names(_KIND) if name not in seen]
         return [name for name in names if int(name.split("-")[2]) == dimension]
 
-    def _read_keys(self, names: Sequence[str]) -> Iterator[tuple[str, np.ndarray]]:
+    def _read_keys(self, names: Sequence[str], gone: list[str]) -> Iterator[tuple[str, np.ndarray]]:
         with ThreadPoolExecutor(_READERS) as pool:
             for name, known in zip(names, pool.map(self._keys_of, names), strict=True):
-                if known is not None:
+                if known is None:
+                    gone.append(name)
+                else:
                     yield name, known
 
     def _keys_of(self, name: str) -> np.ndarray | None:
@@ -115,7 +121,7 @@ class PaidVectors:
         return known
 
     def _read_vectors(
-        self, name: str, places: np.ndarray, count: int, dimension: int
+        self, name: str, places: np.ndarray, count: int, dimension: int, gone: list[str]
     ) -> Iterator[tuple[np.ndarray, NDArray[np.float32]]]:
         """Places in an object and the vectors there, a run of neighbours at a time."""
         cuts = np.flatnonzero(np.diff(places) > _NEAR) + 1
@@ -126,7 +132,8 @@ class PaidVectors:
             try:
                 content = self._objects.read(name, begin + first * size, begin + last * size)
             except ObjectNotFound:
-                return  # joined meanwhile
+                gone.append(name)
+                return
             vectors = np.frombuffer(content, "<f4").reshape(-1, dimension)[run - first]
             whole = np.isfinite(vectors).all(axis=1)
             yield run[whole], vectors[whole].astype(np.float32, copy=False)

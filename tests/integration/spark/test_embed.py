@@ -63,7 +63,7 @@ def note(number: int, text: str | None = None) -> dict[str, Any]:
     return {"type": "Note", "data": {"slug": f"n{number}", "text": text or f"note {number}"}}
 
 
-def with_notes(path: Path, count: int) -> Omnigraph:
+def with_notes(path: Path | str, count: int) -> Omnigraph:
     graph = Omnigraph.init(str(path), SCHEMA)
     graph.load(lines(*map(note, range(count))), embed="off")
     return graph
@@ -233,9 +233,9 @@ def test_a_branch_that_moves_meanwhile_keeps_what_is_new(
 
 
 def test_a_provider_that_fails_leaves_the_graph_as_it_was(
-    server: EmbeddingServer, tmp_path: Path
+    server: EmbeddingServer, graph_root: str
 ) -> None:
-    graph = with_notes(tmp_path / "graph", 20)
+    graph = with_notes(graph_root, 20)
     settings = provider(server, OMNIGRAPH_EMBED_BATCH="5", OMNIGRAPH_EMBED_CONCURRENCY="1")
     server.queue(None, None, Reply(status=400, body={"error": {"message": "no such model"}}))
     with pytest.raises(EmbeddingError, match="no such model"):
@@ -369,6 +369,25 @@ def test_kept_vectors_are_found_wherever_they_were_put(tmp_path: Path) -> None:
     np.testing.assert_array_equal(np.stack([found[at] for at in range(260)]), vectors[:260])
     assert len(list(PaidVectors(kept).iter_found(asked, 2))) > 0
     assert list(PaidVectors(kept).iter_found([], 6)) == []
+
+
+def test_vectors_that_are_joined_while_somebody_looks_are_found(tmp_path: Path) -> None:
+    kept = Scratch(open_store(str(tmp_path)), "vectors-main")
+    keys = [bytes([number]) * 32 for number in range(6)]
+    vectors = np.arange(24, dtype=np.float32).reshape(6, 4)
+    writer = PaidVectors(kept)
+    for number in range(6):
+        writer.put(keys[number : number + 1], vectors[number : number + 1])
+    looking = PaidVectors(kept).iter_found(keys, 4)
+    found = dict(_rows(*next(looking)))
+    writer.join()
+    for some in looking:
+        found.update(_rows(*some))
+    np.testing.assert_array_equal(np.stack([found[number] for number in range(6)]), vectors)
+
+
+def _rows(places: list[int], vectors: np.ndarray) -> list[tuple[int, np.ndarray]]:
+    return list(zip(places, vectors, strict=True))
 
 
 def test_parts_are_cut_by_rows_and_bytes(
