@@ -15,7 +15,7 @@ import numpy as np
 from omnigraph_core.embedding.client import Ask, Task
 from omnigraph_core.embedding.config import MOCK_MODEL, EmbedConfig, Provider, read_config
 from omnigraph_core.embedding.mock import mock_vectors
-from omnigraph_core.embedding.requests import Requests
+from omnigraph_core.embedding.requests import Requests, text_keys
 from omnigraph_core.errors import EmbeddingError
 
 if TYPE_CHECKING:
@@ -95,6 +95,16 @@ class Embedder:
             report(len(texts))
             return vectors
         return self._ask(texts, Ask(self.model_for(model), dimension, task), report)
+
+    def keys(
+        self, texts: Sequence[str], *, dimension: int, task: Task, model: str | None = None
+    ) -> list[bytes]:
+        """What vectors are kept under; two that are the same are asked for once.
+
+        Raises:
+            ConfigError: the settings name no usable provider.
+        """
+        return text_keys(texts, Ask(self.model_for(model), dimension, task), self._read())
 
     def find_known(
         self, texts: Sequence[str], *, dimension: int, task: Task, model: str | None = None

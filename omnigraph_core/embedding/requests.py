@@ -94,12 +94,7 @@ class Requests:
                 self._cache.close()
 
     def _keys(self, texts: Sequence[str], ask: Ask) -> list[bytes]:
-        if self._cache is None:
-            return []
-        task = ask.task if self._config.has_tasks else ""
-        # The address stands for the provider: two services may call different models alike.
-        scope = (self._config.base_url, ask.model, str(ask.dimension), task)
-        return [cache_key(scope, text) for text in texts]
+        return [] if self._cache is None else text_keys(texts, ask, self._config)
 
     def _iter_asked(
         self, texts: Sequence[str], keys: Sequence[bytes], missing: Sequence[int], ask: Ask
@@ -136,6 +131,14 @@ class Requests:
             if self._client is None:
                 self._client = _client(config)
             return self._client
+
+
+def text_keys(texts: Sequence[str], ask: Ask, config: EmbedConfig) -> list[bytes]:
+    """What the vectors of texts are kept under."""
+    task = ask.task if config.has_tasks else ""
+    # The address stands for the provider: two services may call different models alike.
+    scope = (config.base_url, ask.model, str(ask.dimension), task)
+    return [cache_key(scope, text) for text in texts]
 
 
 def _client(config: EmbedConfig) -> Client:

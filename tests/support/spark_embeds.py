@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.settings import put
-from omnigraph_core.spark.embed import backfill, tasks
+from omnigraph_core.spark.embed.backfill import backfill
 from omnigraph_core.spark.runner import InProcessRunner, SparkRunner
 from omnigraph_core.spark.session import is_connect
 from omnigraph_core.write.commit import WriteOptions
@@ -46,14 +46,11 @@ def fill(
     if isinstance(runner, SparkRunner) and is_connect(runner.session):
         runner = SparkRunner(runner.session, environment={**os.environ, **environment})
     before = put(environment)
-    whole, tasks.PART_ROWS = tasks.PART_ROWS, part_rows  # type: ignore[misc]
     try:
         opened = Omnigraph.open(graph)
-        done = backfill.backfill(
-            opened._context, WriteOptions("main", actor="filler"), runner, progress=progress
-        )
+        options = WriteOptions("main", actor="filler")
+        done = backfill(opened._context, options, runner, part_rows=part_rows, progress=progress)
     finally:
-        tasks.PART_ROWS = whole  # type: ignore[misc]
         put(before)
     return done.to_json()
 

@@ -8,7 +8,7 @@ is new by then waits for the next backfill.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -25,8 +25,10 @@ from omnigraph_core.spark.embed.tasks import (
     Group,
     Part,
     Replaced,
+    emit_keys,
     fill,
     find_lacking,
+    find_repeated,
     remove_replaced,
     write,
 )
@@ -54,8 +56,12 @@ if TYPE_CHECKING:
     from omnigraph_core.write.commit import WriteOptions
     from omnigraph_core.write.progress import Listener
 
+PART_ROWS: Final = 2_000
+"""Rows whose vectors one task asks for."""
 _GROUP_ROWS: Final = 1 << 20
 """Rows of a table that one task looks through, or one fragment."""
+_PARTITION_KEYS: Final = 1 << 21
+"""Keys of texts that one task compares, about."""
 _WRITTEN_ROWS: Final = 1 << 16
 """Rows that one task writes, about."""
 
@@ -77,9 +83,13 @@ def backfill(
     options: WriteOptions,
     runner: Runner,
     *,
+    part_rows: int = PART_ROWS,
     progress: Listener | None = None,
 ) -> BackfillResult:
     """Make every vector of a branch that is pending or stale, by the tasks of a runner.
+
+    Args:
+        part_rows: rows whose vectors one task asks for at most.
 
     Raises:
         EmbeddingError: a vector could not be made; the others are kept for the next backfill.
@@ -90,7 +100,7 @@ def backfill(
     # Not of a run: who comes after one that was killed finds what it has paid for.
     paid = paid_vectors(context.store, ref.incarnation)
     scratch = Scratch(context.store, new_ulid())
-    work = _Backfill(context, runner, scratch, paid.job, Reporter(progress))
+    work = _Backfill(context, runner, scratch, paid.job, part_rows, Reporter(progress))
     try:
         work.ask(state.snapshot)
         landed = commit_write(context, options, "embed", work.prepare, is_rerunnable=True)
@@ -110,12 +120,14 @@ class _Backfill:
         runner: Runner,
         scratch: Scratch,
         paid: str,
+        part_rows: int,
         reporter: Reporter,
     ) -> None:
         self._context = context
         self._runner = runner
         self._scratch = scratch
         self._paid = paid
+        self._part_rows = part_rows
         self._reporter = reporter
         self._found: dict[tuple[str, TablePlace], list[_Rows]] = {}
         self.vectors_made = 0
@@ -125,6 +137,7 @@ class _Backfill:
         parts = _parts(self._find(snapshot), least_rows=1)
         if not parts:
             return
+        parts = self._without_repeated(snapshot, parts)
         progress = _RowsFilled(self._scratch, self._reporter)
         with shared_limits(self._runner, len(parts)) as share:
             job = self._job(snapshot, share)
@@ -132,6 +145,24 @@ class _Backfill:
                 partial(fill, job), parts, name="ask for vectors", on_done=progress.tell
             )
         progress.end(sum(rows))
+
+    def _without_repeated(self, snapshot: Snapshot, parts: Sequence[Part]) -> list[Part]:
+        """The parts, told which of their texts another part asks for: all go at the same time."""
+        if len(parts) < 2:
+            return list(parts)
+        job = self._job(snapshot, Share())
+        partitions = 1 + len(parts) * self._part_rows // _PARTITION_KEYS
+        found = self._runner.exchange(
+            partial(emit_keys, job, partitions),
+            parts,
+            partial(find_repeated, job),
+            partitions,
+            name="find texts that are the same",
+        )
+        others: dict[int, list[tuple[str, int, int]]] = {}
+        for number, *place in (item for items in found for item in items):
+            others.setdefault(number, []).append((place[0], place[1], place[2]))
+        return [replace(part, others=tuple(others.get(part.number, ()))) for part in parts]
 
     def prepare(self, state: CatalogState) -> Prepared:
         """Write the vectors that were paid for into the rows as they are now."""
@@ -160,7 +191,8 @@ class _Backfill:
 
     def _job(self, snapshot: Snapshot, share: Share) -> EmbedJob:
         root = self._context.store.root.text
-        return EmbedJob(root, self._scratch.job, self._paid, snapshot.schema, share)
+        schema, job = snapshot.schema, self._scratch.job
+        return EmbedJob(root, job, self._paid, schema, share, self._part_rows)
 
     def _find(self, snapshot: Snapshot) -> list[_Rows]:
         """The rows that lack a vector, found out once for each version of a table."""
@@ -240,8 +272,18 @@ def _parts(found: Sequence[_Rows], *, least_rows: int) -> list[Part]:
         start = 0
         for stop in lacking.cuts[1:]:
             if stop - start >= least_rows or stop == lacking.cuts[-1]:
-                name, place, addresses = group.type_name, group.place, lacking.addresses
-                parts.append(Part(len(parts), name, place, addresses, start, stop))
+                parts.append(
+                    Part(
+                        len(parts),
+                        group.type_name,
+                        group.place,
+                        lacking.addresses,
+                        lacking.keys,
+                        lacking.properties,
+                        start,
+                        stop,
+                    )
+                )
                 start = stop
     return parts
 

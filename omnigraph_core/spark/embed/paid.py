@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from omnigraph_core.storage.session import Store
 
 _KIND: Final = "vectors"
-_KEY_BYTES: Final = 16
+KEY_BYTES: Final = 16
 """Of a key that are kept: enough for any number of texts."""
 _NEAR: Final = 16
 """Vectors between two wanted ones that are read along rather than asked for apart."""
@@ -53,7 +53,7 @@ class PaidVectors:
         self, keys: Sequence[bytes], dimension: int
     ) -> Iterator[tuple[list[int], NDArray[np.float32]]]:
         """Positions of keys that are known, with their vectors, some at a time."""
-        wanted = _packed(keys)
+        wanted = pack_keys(keys)
         order = np.argsort(wanted[:, 0], kind="stable")
         is_missing = np.ones(len(keys), bool)
         seen: set[str] = set()
@@ -93,7 +93,7 @@ class PaidVectors:
         """Nothing is held."""
 
     def _write(self, keys: Sequence[bytes], vectors: NDArray[np.float32]) -> str:
-        content = _packed(keys).tobytes() + np.ascontiguousarray(vectors, "<f4").tobytes()
+        content = pack_keys(keys).tobytes() + np.ascontiguousarray(vectors, "<f4").tobytes()
         return self._objects.put(f"{_KIND}-{len(keys)}-{vectors.shape[1]}", content)
 
     def _unseen(self, seen: set[str], dimension: int) -> list[str]:
@@ -113,7 +113,7 @@ class PaidVectors:
         known = _known.get(place)
         if known is None:
             try:
-                content = self._objects.read(name, 0, int(name.split("-")[1]) * _KEY_BYTES)
+                content = self._objects.read(name, 0, int(name.split("-")[1]) * KEY_BYTES)
             except ObjectNotFound:
                 return None
             known = np.frombuffer(content, np.uint64).reshape(-1, 2)
@@ -127,7 +127,7 @@ class PaidVectors:
         cuts = np.flatnonzero(np.diff(places) > _NEAR) + 1
         for run in np.split(places, cuts) if len(places) else ():
             first, last = int(run[0]), int(run[-1]) + 1
-            begin = count * _KEY_BYTES
+            begin = count * KEY_BYTES
             size = 4 * dimension
             try:
                 content = self._objects.read(name, begin + first * size, begin + last * size)
@@ -166,9 +166,9 @@ class _Known:
 _known: Final = _Known()
 
 
-def _packed(keys: Sequence[bytes]) -> np.ndarray:
+def pack_keys(keys: Sequence[bytes]) -> np.ndarray:
     """Two numbers for each key."""
-    content = b"".join(key[:_KEY_BYTES] for key in keys)
+    content = b"".join(key[:KEY_BYTES] for key in keys)
     return np.frombuffer(content, np.uint64).reshape(-1, 2)
 
 

@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 
 from omnigraph_core.embedding.embedder import Task
 from omnigraph_core.exec.catalogs import accepted_catalog
-from omnigraph_core.spark.embed.paid import PaidVectors
+from omnigraph_core.spark.blocks import Blocks
+from omnigraph_core.spark.embed.paid import KEY_BYTES, PaidVectors, pack_keys
 from omnigraph_core.storage.fragments import write_append
 from omnigraph_core.storage.lookup import ADDRESS, iter_taken, spans
 from omnigraph_core.storage.places import shared_store
@@ -38,15 +39,14 @@ if TYPE_CHECKING:
 
     from omnigraph_core.embedding.embedder import Embedder
     from omnigraph_core.manifest.image import AcceptedSchema
+    from omnigraph_core.spark.blocks import Received
     from omnigraph_core.spark.embed.leases import Share
     from omnigraph_core.storage.dataset import Table
     from omnigraph_core.storage.places import TablePlace
     from omnigraph_core.write.embedded import EmbeddedProperty, Made
 
-PART_ROWS: Final = 2_000
-"""Rows whose vectors one task asks for at most."""
 _PART_BYTES: Final = 64 << 20
-"""Of texts and vectors of such rows."""
+"""Of texts and vectors of a part."""
 FILLED: Final = "filled"
 """Begins the names of the objects that tell of parts that are done."""
 
@@ -62,6 +62,8 @@ class EmbedJob:
     """Of the scratch objects that keep vectors."""
     schema: AcceptedSchema
     share: Share
+    part_rows: int
+    """Rows whose vectors one task asks for at most."""
 
     @property
     def scratch(self) -> Scratch:
@@ -86,9 +88,12 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Lacking:
-    """Rows of a group that lack vectors: an object with their addresses, cut into parts."""
+    """Rows of a group that lack vectors, cut into parts: an object with their addresses, and one
+    with the keys of their texts, for each property."""
 
     addresses: str
+    keys: str
+    properties: int
     cuts: tuple[int, ...]
     """Where parts begin, and where the last one ends."""
 
@@ -101,8 +106,26 @@ class Part:
     type_name: str
     place: TablePlace
     addresses: str
+    keys: str
+    properties: int
     start: int
     stop: int
+    others: tuple[tuple[str, int, int], ...] = ()
+    """Where the keys of texts are told that another part asks for: objects, starts and ends."""
+
+    def read_keys(self, scratch: Scratch) -> np.ndarray:
+        """Of the texts to ask for, each once, ascending."""
+        width = KEY_BYTES * self.properties
+        content = scratch.read(self.keys, self.start * width, self.stop * width)
+        keys = np.frombuffer(content, np.uint64).reshape(-1, 2)
+        return np.unique(keys[keys.any(axis=1)], axis=0)
+
+    def read_others(self, scratch: Scratch) -> set[bytes]:
+        found = set()
+        for name, start, stop in self.others:
+            content = bytes(scratch.read(name, start * KEY_BYTES, stop * KEY_BYTES))
+            found |= {content[at : at + KEY_BYTES] for at in range(0, len(content), KEY_BYTES)}
+        return found
 
     def read_addresses(self, scratch: Scratch) -> pa.Array:
         content = scratch.read(self.addresses, self.start * 8, self.stop * 8)
@@ -125,23 +148,84 @@ def find_lacking(job: EmbedJob, group: Group) -> Lacking | None:
     table, embedder = group.place.open(), job.share.embedder()
     found: list[np.ndarray] = []
     sizes: list[np.ndarray] = []
-    for vectors in job.properties(group.type_name, embedder):
+    keys: list[np.ndarray] = []
+    which: list[np.ndarray] = []
+    properties = job.properties(group.type_name, embedder)
+    for number, vectors in enumerate(properties):
         chosen = (table, vectors, group.fragment_ids)
         for rows in chain(iter_pending(*chosen), iter_stale(*chosen)):
             found.append(rows.column(ADDRESS).to_numpy())
             texts = pc.fill_null(pc.binary_length(rows.column(vectors.embedding.source)), 0)
             sizes.append(texts.to_numpy() + np.int64(4 * vectors.dimension))
+            keys.append(_text_keys(rows, vectors, embedder))
+            which.append(np.full(rows.num_rows, number))
     if not sum(map(len, found)):
         return None
     addresses, at = np.unique(np.concatenate(found), return_inverse=True)
     widths = np.bincount(at, weights=np.concatenate(sizes)).astype(np.int64)
-    ends = [end for _, end in spans(widths, _PART_BYTES, most_rows=PART_ROWS)]
-    name = job.scratch.put("lacking", addresses.astype(np.uint64).tobytes())
-    return Lacking(name, (0, *ends))
+    ends = [end for _, end in spans(widths, _PART_BYTES, most_rows=job.part_rows)]
+    table_keys = np.zeros((len(addresses), len(properties), 2), np.uint64)
+    table_keys[at, np.concatenate(which)] = np.concatenate(keys)
+    return Lacking(
+        job.scratch.put("lacking", addresses.astype(np.uint64).tobytes()),
+        job.scratch.put("keys", table_keys.tobytes()),
+        len(properties),
+        (0, *ends),
+    )
+
+
+def _text_keys(rows: pa.Table, vectors: EmbeddedProperty, embedder: Embedder) -> np.ndarray:
+    """Two numbers for each row; zeros where there is no text."""
+    texts = [text or "" for text in rows.column(vectors.embedding.source).to_pylist()]
+    keys = pack_keys(_keys(texts, vectors, embedder)).copy()
+    keys[[not text.strip() for text in texts]] = 0
+    return keys
+
+
+def _keys(texts: Sequence[str], vectors: EmbeddedProperty, embedder: Embedder) -> list[bytes]:
+    return embedder.keys(
+        texts,
+        dimension=vectors.dimension,
+        task=Task.DOCUMENT,
+        model=vectors.embedding.model,
+    )
+
+
+def emit_keys(job: EmbedJob, partitions: int, part: Part) -> Iterator[Blocks]:
+    """The keys of the texts of a part, by partition."""
+    keys = part.read_keys(job.scratch)
+    firsts = [(number << 64) // partitions for number in range(partitions)]
+    ends = np.searchsorted(keys[:, 0], np.array(firsts, np.uint64))
+    yield Blocks(0, np.append(ends, len(keys)) * KEY_BYTES, keys)
+
+
+def find_repeated(
+    job: EmbedJob, partition: int, received: Received
+) -> list[tuple[int, str, int, int]]:
+    """Keys that several parts have: those of all but the first part, by part, in an object."""
+    blocks = received[0]
+    keys = np.concatenate([np.frombuffer(block, np.uint64).reshape(-1, 2) for _, block in blocks])
+    counts = [len(block) // KEY_BYTES for _, block in blocks]
+    parts = np.repeat([writer for writer, _ in blocks], counts)
+    order = np.lexsort((parts, keys[:, 1], keys[:, 0]))
+    keys, parts = keys[order], parts[order]
+    is_repeated = np.append(False, (keys[1:] == keys[:-1]).all(axis=1))
+    keys, parts = keys[is_repeated], parts[is_repeated]
+    if not len(keys):
+        return []
+    order = np.argsort(parts, kind="stable")
+    name = job.scratch.put("repeated", keys[order].tobytes())
+    numbers, starts = np.unique(parts[order], return_index=True)
+    ends = np.append(starts, len(keys))[1:]
+    return [
+        (number, name, start, end)
+        for number, start, end in zip(numbers.tolist(), starts.tolist(), ends.tolist(), strict=True)
+    ]
 
 
 def fill(job: EmbedJob, part: Part) -> int:
-    """Ask for the vectors that the rows of a part lack; how many rows these are.
+    """Ask for the vectors that the rows of a part lack and no other part asks for; how many rows
+    these are, either way.
 
     Raises:
         EmbeddingError: a vector could not be made; those that were made are kept.
@@ -155,9 +239,15 @@ def fill(job: EmbedJob, part: Part) -> int:
         for rows in _iter_texts(table, part.read_addresses(job.scratch), properties):
             for vectors in properties:
                 texts.setdefault(vectors.name, []).extend(lacking_texts(rows, vectors))
+        others = part.read_others(job.scratch)
         for vectors in properties:
+            keys = _keys(texts[vectors.name], vectors, embedder)
             embedder.embed(
-                texts[vectors.name],
+                [
+                    text
+                    for text, key in zip(texts[vectors.name], keys, strict=True)
+                    if key[:KEY_BYTES] not in others
+                ],
                 dimension=vectors.dimension,
                 task=Task.DOCUMENT,
                 model=vectors.embedding.model,

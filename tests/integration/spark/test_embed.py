@@ -121,7 +121,7 @@ def test_vectors_do_not_depend_on_where_they_are_made(
     assert pending(here)
     expected = here.embed_backfill()
     commits = len(there.list_commits())
-    done = driver.call(fill, there.uri, 7, MOCK)
+    done = driver.call(fill, there.uri, 25, MOCK)
     assert done["vectors_made"] == expected.vectors_made
     assert len(done["commits"]) == 1
     found = Omnigraph.open(there.uri)
@@ -131,7 +131,7 @@ def test_vectors_do_not_depend_on_where_they_are_made(
     assert found.list_commits()[0].actor_id == "filler"
     assert found.verify(is_deep=True).is_sound
     assert scratch(found) == []
-    assert driver.call(fill, there.uri, 7, MOCK) == {
+    assert driver.call(fill, there.uri, 25, MOCK) == {
         "branch": "main",
         "vectors_made": 0,
         "commits": [],
@@ -278,6 +278,18 @@ def test_every_request_of_every_task_has_a_lease(
     assert len(recorder.asked) == len(server.requests) == 31
     assert sum(recorder.asked) >= 31 * 10 * 2
     assert recorder.pauses == [0.25]
+
+
+def test_a_text_of_several_parts_is_asked_for_by_one(spark: SparkSession, tmp_path: Path) -> None:
+    """Both tasks ask at the same time: neither could know what the other has kept."""
+    graph = Omnigraph.init(str(tmp_path / "graph"), SCHEMA)
+    texts = [*(f"first {n}" for n in range(8)), " ", " ", *(f"first {n}" for n in range(4)), "last"]
+    graph.load(lines(*(note(at, text) for at, text in enumerate(texts))), embed="off")
+    with EmbeddingServer(gate=2) as server:
+        settings = provider(server, OMNIGRAPH_EMBED_CONCURRENCY="2")
+        done = fill(SparkRunner(spark), graph.uri, 8, settings)
+    assert (done["vectors_made"], pending(Omnigraph.open(graph.uri))) == (13, 0)
+    assert sorted(server.texts) == [*(f"first {n}" for n in range(8)), "last"]
 
 
 def test_loads_take_leases_too(
