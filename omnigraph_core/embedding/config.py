@@ -97,7 +97,14 @@ def read_config() -> EmbedConfig:
         settings.EMBED_BATCH.read(),
         settings.EMBED_CONCURRENCY.read(),
         _cache_file(),
-        Limits(settings.EMBED_REQUESTS_PER_MINUTE.read(), settings.EMBED_TOKENS_PER_MINUTE.read()),
+        read_limits(),
+    )
+
+
+def read_limits() -> Limits:
+    """What the environment says of the account."""
+    return Limits(
+        settings.EMBED_REQUESTS_PER_MINUTE.read(), settings.EMBED_TOKENS_PER_MINUTE.read()
     )
 
 

@@ -160,8 +160,8 @@ class _Backfill:
             name="find texts that are the same",
         )
         others: dict[int, list[tuple[str, int, int]]] = {}
-        for number, *place in (item for items in found for item in items):
-            others.setdefault(number, []).append((place[0], place[1], place[2]))
+        for number, name, start, stop in (item for items in found for item in items):
+            others.setdefault(number, []).append((name, start, stop))
         return [replace(part, others=tuple(others.get(part.number, ()))) for part in parts]
 
     def prepare(self, state: CatalogState) -> Prepared:

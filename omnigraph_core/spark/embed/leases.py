@@ -20,10 +20,12 @@ import threading
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from omnigraph_core.embedding.config import read_config
+from omnigraph_core.embedding.config import read_config, read_limits
 from omnigraph_core.embedding.embedder import Embedder
 from omnigraph_core.embedding.limits import Limits, shared_limiter
 from omnigraph_core.errors import ConfigError, EmbeddingError
+from omnigraph_core.spark.runner import SparkRunner
+from omnigraph_core.spark.session import is_connect
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,24 +90,15 @@ class Share:
 @contextlib.contextmanager
 def shared_limits(runner: Runner, tasks: int) -> Iterator[Share]:
     """What each of so many tasks of a runner may ask, while the block runs."""
-    from omnigraph_core.spark.runner import SparkRunner
-    from omnigraph_core.spark.session import is_connect
-
     at_once = max(1, min(tasks, runner.parallelism))
     if not isinstance(runner, SparkRunner):
         yield Share(at_once)
     elif is_connect(runner.session):
-        limits = Limits(*_limits_here())
+        limits = read_limits()
         yield Share(at_once, limits=None if limits == Limits() else limits)
     else:
         with _server(runner.session) as place:
             yield Share(at_once, place)
-
-
-def _limits_here() -> tuple[float | None, float | None]:
-    from omnigraph_core import settings
-
-    return settings.EMBED_REQUESTS_PER_MINUTE.read(), settings.EMBED_TOKENS_PER_MINUTE.read()
 
 
 @contextlib.contextmanager
@@ -119,11 +112,10 @@ def _server(session: SparkSession) -> Iterator[LeasePlace]:
 
 def _limiter() -> Limiter:
     """The one of this process: what it asks itself counts as well."""
-    limits = Limits(*_limits_here())
     try:
-        return shared_limiter(read_config().base_url, limits)
-    except ConfigError:  # said when a vector is needed
-        return shared_limiter("", limits)
+        return shared_limiter(read_config().base_url, read_limits())
+    except ConfigError:  # of the provider; said when a vector is needed
+        return shared_limiter("", read_limits())
 
 
 @contextlib.contextmanager
