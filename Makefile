@@ -101,6 +101,7 @@ bench: $(READY) ## speed as ratios, and counts: compiling, commits, writes, merg
 	$(BIN)/python -m benchmarks.merge
 	$(BIN)/python -m benchmarks.serve
 	$(BIN)/python -m benchmarks.spark
+	$(BIN)/python -m benchmarks.embed
 	$(BIN)/python -m benchmarks.platform
 
 bench-read: $(BENCH_READY) ## reads beside other engines, in an environment that has them

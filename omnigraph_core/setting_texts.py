@@ -51,6 +51,12 @@ def count_or(default: int) -> Callable[[str], int]:
     return lambda text: (int(text) if text.isascii() and text.isdigit() else 0) or default
 
 
+def per_minute(text: str) -> int | None:
+    if not (text.isascii() and text.isdigit() and int(text)):
+        raise ValueError("expected a number above zero")
+    return int(text)
+
+
 def milliseconds(text: str) -> int | None:
     return int(text) or None if text.isascii() and text.isdigit() else None
 

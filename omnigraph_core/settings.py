@@ -18,6 +18,7 @@ from omnigraph_core.setting_texts import (
     flag,
     milliseconds,
     pairs,
+    per_minute,
     positive_seconds,
     row_count,
     seconds,
@@ -223,6 +224,20 @@ EMBED_BATCH: Final = Setting(
 EMBED_CONCURRENCY: Final = Setting(
     "OMNIGRAPH_EMBED_CONCURRENCY", 4, count_or(4), "Embedding requests under way at one time."
 )
+EMBED_REQUESTS_PER_MINUTE: Final[Setting[int | None]] = Setting(
+    "OMNIGRAPH_EMBED_REQUESTS_PER_MINUTE",
+    None,
+    per_minute,
+    "Requests the embedding service allows per minute. They are sent evenly, a little below the "
+    "limit. Unset: no limit.",
+)
+EMBED_TOKENS_PER_MINUTE: Final[Setting[int | None]] = Setting(
+    "OMNIGRAPH_EMBED_TOKENS_PER_MINUTE",
+    None,
+    per_minute,
+    "Tokens the embedding service allows per minute; three bytes of UTF-8 count as one. Unset: no "
+    "limit.",
+)
 EMBED_CACHE: Final[Setting[str | None]] = Setting(
     "OMNIGRAPH_EMBED_CACHE",
     None,
@@ -359,6 +374,8 @@ SETTINGS: Final[tuple[Setting[Any], ...]] = (
     EMBEDDINGS_MOCK,
     EMBED_BATCH,
     EMBED_CONCURRENCY,
+    EMBED_REQUESTS_PER_MINUTE,
+    EMBED_TOKENS_PER_MINUTE,
     EMBED_CACHE,
     XDG_CACHE_HOME,
     QUERY_MEMORY,

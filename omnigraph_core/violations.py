@@ -7,7 +7,7 @@ The list is bounded, the counts are exact.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
@@ -104,6 +104,15 @@ class Violations:
         self._counts[violation.rule] += 1
         if len(self._listed) < self._limit:
             self._listed.append(violation)
+
+    def add_part(self, part: Violations, *, lines_before: int) -> None:
+        """Add the problems of a part of a source, with places in the whole of it."""
+        listed = Counter(violation.rule for violation in part._listed)
+        for violation in part.listed:
+            at = None if violation.line is None else violation.line + lines_before
+            self.add(replace(violation, line=at))
+        for rule, count in part.counts.items():
+            self.count(rule, count - listed[rule])
 
     def count(self, rule: Rule, unlisted: int) -> None:
         """Count problems that are not worth a value each: the list is full."""

@@ -142,11 +142,13 @@ class Writes(Branches, Jobs):
         *,
         branch: str = MAIN,
         progress: Listener | None = None,
+        engine: str = _AUTO,
         actor: str | None = None,
     ) -> BackfillResult:
         """Make the vectors that are pending or stale, some at a time, with a commit for each."""
         from omnigraph_core.client.decode.writes import decode_backfill
 
+        refuse_engine(engine)
         refuse_actor(actor)
         call = write("POST", "/embeddings/backfill", {"branch": branch})
         return understood(decode_backfill, self._worked(call, progress))

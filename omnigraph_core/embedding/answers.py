@@ -59,6 +59,7 @@ def status_failure(status: int, headers: Mapping[str, str], content: bytes) -> F
         is_retryable=status == HTTPStatus.TOO_MANY_REQUESTS
         or status >= HTTPStatus.INTERNAL_SERVER_ERROR,
         retry_after=_retry_after(headers) or _retry_delay(document),
+        is_throttled=status == HTTPStatus.TOO_MANY_REQUESTS,
         is_denied=status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN),
     )
 

@@ -40,6 +40,8 @@ class Failure:
     is_retryable: bool = False
     retry_after: float | None = None
     """Seconds the provider asks to wait."""
+    is_throttled: bool = False
+    """The provider has had too many requests."""
     is_denied: bool = False
     """The provider does not accept the key."""
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from omnigraph_core import settings
+from omnigraph_core.embedding.limits import Limits
 from omnigraph_core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ class EmbedConfig:
     batch: int = 64
     concurrency: int = 4
     cache: Path | None = None
+    limits: Limits = field(default_factory=Limits)
 
     @property
     def has_tasks(self) -> bool:
@@ -95,6 +97,14 @@ def read_config() -> EmbedConfig:
         settings.EMBED_BATCH.read(),
         settings.EMBED_CONCURRENCY.read(),
         _cache_file(),
+        read_limits(),
+    )
+
+
+def read_limits() -> Limits:
+    """What the environment says of the account."""
+    return Limits(
+        settings.EMBED_REQUESTS_PER_MINUTE.read(), settings.EMBED_TOKENS_PER_MINUTE.read()
     )
 
 

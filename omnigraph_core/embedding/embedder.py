@@ -15,7 +15,7 @@ import numpy as np
 from omnigraph_core.embedding.client import Ask, Task
 from omnigraph_core.embedding.config import MOCK_MODEL, EmbedConfig, Provider, read_config
 from omnigraph_core.embedding.mock import mock_vectors
-from omnigraph_core.embedding.requests import Requests
+from omnigraph_core.embedding.requests import Requests, text_keys
 from omnigraph_core.errors import EmbeddingError
 
 if TYPE_CHECKING:
@@ -23,14 +23,30 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from omnigraph_core.embedding.limits import Limiter
+    from omnigraph_core.embedding.requests import Cache
+
 __all__ = ["Embedder", "Task"]
 
 
 class Embedder:
-    """Makes vectors; safe to share between threads. Reads its settings on first need."""
+    """Makes vectors; safe to share between threads. Reads its settings on first need.
 
-    def __init__(self, configure: Callable[[], EmbedConfig]) -> None:
+    Args:
+        cache: unset: the file that the settings name, if any.
+        limiter: holds the limits of the provider. Unset: the one of this process.
+    """
+
+    def __init__(
+        self,
+        configure: Callable[[], EmbedConfig],
+        *,
+        cache: Cache | None = None,
+        limiter: Limiter | None = None,
+    ) -> None:
         self._configure = configure
+        self._cache = cache
+        self._limiter = limiter
         self._lock = threading.Lock()
         self._config: EmbedConfig | None = None
         self._requests: Requests | None = None
@@ -80,6 +96,36 @@ class Embedder:
             return vectors
         return self._ask(texts, Ask(self.model_for(model), dimension, task), report)
 
+    def keys(
+        self, texts: Sequence[str], *, dimension: int, task: Task, model: str | None = None
+    ) -> list[bytes]:
+        """What vectors are kept under; two that are the same are asked for once.
+
+        Raises:
+            ConfigError: the settings name no usable provider.
+        """
+        return text_keys(texts, Ask(self.model_for(model), dimension, task), self._read())
+
+    def find_known(
+        self, texts: Sequence[str], *, dimension: int, task: Task, model: str | None = None
+    ) -> dict[str, NDArray[np.float32]]:
+        """The vectors that need no request, by text.
+
+        Raises:
+            ConfigError: the settings name no usable provider.
+        """
+        distinct = list(dict.fromkeys(texts))
+        if not distinct:
+            return {}
+        if self._read().provider is Provider.MOCK:
+            return dict(zip(distinct, mock_vectors(distinct, dimension), strict=True))
+        ask = Ask(self.model_for(model), dimension, task)
+        return {
+            distinct[position]: vector
+            for positions, vectors in self._open().iter_known(distinct, ask)
+            for position, vector in zip(positions, vectors, strict=True)
+        }
+
     def close(self) -> None:
         """Give back connections once no call is under way; the next need opens them again."""
         with self._lock:
@@ -112,7 +158,7 @@ class Embedder:
         config = self._read()
         with self._lock:
             if self._requests is None:
-                self._requests = Requests(config)
+                self._requests = Requests(config, self._cache, self._limiter)
             return self._requests
 
 

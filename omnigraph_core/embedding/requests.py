@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from omnigraph_core.constants import EMBED_BATCH_CHARACTERS
 from omnigraph_core.embedding.cache import VectorCache, cache_key
 from omnigraph_core.embedding.config import EmbedConfig, Provider
 from omnigraph_core.embedding.gemini import GeminiClient
+from omnigraph_core.embedding.limits import shared_limiter
 from omnigraph_core.embedding.openai import OpenAIClient
 from omnigraph_core.embedding.retry import ask_patiently
 from omnigraph_core.errors import EmbeddingError
@@ -25,16 +26,38 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from omnigraph_core.embedding.client import Ask, Client
+    from omnigraph_core.embedding.limits import Limiter
 
     Part = tuple[list[int], NDArray[np.float32]]
 
 
-class Requests:
-    """A provider with its cache and its threads; safe to share between threads."""
+class Cache(Protocol):
+    """Keeps vectors that were paid for; safe to share between threads."""
 
-    def __init__(self, config: EmbedConfig) -> None:
+    def iter_found(self, keys: Sequence[bytes], dimension: int) -> Iterator[Part]:
+        """Positions of keys that are known, with their vectors, some at a time."""
+        ...
+
+    def put(self, keys: Sequence[bytes], vectors: NDArray[np.float32]) -> None: ...
+    def close(self) -> None: ...
+
+
+class Requests:
+    """A provider with its cache and its threads; safe to share between threads.
+
+    Args:
+        cache: unset: the file that the settings name, if any.
+        limiter: unset: the one of this process.
+    """
+
+    def __init__(
+        self, config: EmbedConfig, cache: Cache | None = None, limiter: Limiter | None = None
+    ) -> None:
         self._config = config
-        self._cache = None if config.cache is None else VectorCache(config.cache)
+        self._cache = cache
+        if cache is None and config.cache is not None:
+            self._cache = VectorCache(config.cache)
+        self._limiter = limiter or shared_limiter(config.base_url, config.limits)
         # One pool for all callers: the limit is on what the provider sees.
         self._threads = ThreadPoolExecutor(config.concurrency, thread_name_prefix="embed")
         self._lock = threading.Lock()
@@ -49,12 +72,18 @@ class Requests:
         """
         missing = set(range(len(texts)))
         keys = self._keys(texts, ask)
-        if self._cache is not None:
-            for part in self._cache.iter_found(keys, ask.dimension):
-                missing.difference_update(part[0])
-                yield part
+        for part in self._iter_known(keys, ask):
+            missing.difference_update(part[0])
+            yield part
         if missing:
             yield from self._iter_asked(texts, keys, sorted(missing), ask)
+
+    def iter_known(self, texts: Sequence[str], ask: Ask) -> Iterator[Part]:
+        """The same of those alone that need no request."""
+        return self._iter_known(self._keys(texts, ask), ask)
+
+    def _iter_known(self, keys: Sequence[bytes], ask: Ask) -> Iterator[Part]:
+        return iter(()) if self._cache is None else self._cache.iter_found(keys, ask.dimension)
 
     def close(self) -> None:
         self._threads.shutdown(wait=True, cancel_futures=True)
@@ -65,12 +94,7 @@ class Requests:
                 self._cache.close()
 
     def _keys(self, texts: Sequence[str], ask: Ask) -> list[bytes]:
-        if self._cache is None:
-            return []
-        task = ask.task if self._config.has_tasks else ""
-        # The address stands for the provider: two services may call different models alike.
-        scope = (self._config.base_url, ask.model, str(ask.dimension), task)
-        return [cache_key(scope, text) for text in texts]
+        return [] if self._cache is None else text_keys(texts, ask, self._config)
 
     def _iter_asked(
         self, texts: Sequence[str], keys: Sequence[bytes], missing: Sequence[int], ask: Ask
@@ -80,7 +104,7 @@ class Requests:
 
         def answer(positions: list[int]) -> Part:
             batch = [texts[position] for position in positions]
-            vectors = ask_patiently(client, batch, ask, self._config, stop)
+            vectors = ask_patiently(client, batch, ask, self._config, self._limiter, stop)
             if self._cache is not None:
                 self._cache.put([keys[position] for position in positions], vectors)
             return positions, vectors
@@ -107,6 +131,14 @@ class Requests:
             if self._client is None:
                 self._client = _client(config)
             return self._client
+
+
+def text_keys(texts: Sequence[str], ask: Ask, config: EmbedConfig) -> list[bytes]:
+    """What the vectors of texts are kept under."""
+    task = ask.task if config.has_tasks else ""
+    # The address stands for the provider: two services may call different models alike.
+    scope = (config.base_url, ask.model, str(ask.dimension), task)
+    return [cache_key(scope, text) for text in texts]
 
 
 def _client(config: EmbedConfig) -> Client:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from omnigraph_core.constants import EMBED_MAX_RETRY_AFTER
 from omnigraph_core.embedding.client import Failure
+from omnigraph_core.embedding.limits import estimated_tokens
 from omnigraph_core.errors import EmbeddingError
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from omnigraph_core.embedding.client import Ask, Client
     from omnigraph_core.embedding.config import EmbedConfig, Patience
+    from omnigraph_core.embedding.limits import Limiter
 
 _MAX_DOUBLINGS = 10
 
@@ -29,24 +31,38 @@ _SHORTEST_SECRET = 4
 
 
 def ask_patiently(
-    client: Client, texts: Sequence[str], ask: Ask, config: EmbedConfig, stop: threading.Event
+    client: Client,
+    texts: Sequence[str],
+    ask: Ask,
+    config: EmbedConfig,
+    limiter: Limiter,
+    stop: threading.Event,
 ) -> NDArray[np.float32]:
-    """The vectors of the texts; `stop` ends the wait between two attempts.
+    """The vectors of the texts; `stop` ends the waits before each attempt.
 
     Raises:
         EmbeddingError: the last failure, retryable if trying later may help.
     """
     patience = config.patience
-    begun = time.monotonic()
+    tokens = estimated_tokens(texts)
+    result = Failure("stopped before it was sent", is_retryable=True)
+    begun: float | None = None
     attempt = 1
     while True:
+        if not limiter.acquire(tokens, stop):
+            raise _error(result, attempt, ask, config)
+        if begun is None:  # waiting for the first turn is nobody's fault
+            begun = time.monotonic()
         timeout = patience.timeout
         if patience.deadline is not None:
             timeout = min(timeout, max(begun + patience.deadline - time.monotonic(), 0.001))
-        result = client.vectors(texts, ask, timeout=timeout)
-        if not isinstance(result, Failure):
-            return result
+        answer = client.vectors(texts, ask, timeout=timeout)
+        if not isinstance(answer, Failure):
+            return answer
+        result = answer
         wait = _wait(result, attempt, patience)
+        if result.is_throttled or result.retry_after is not None:
+            limiter.pause(wait)
         is_over = (
             not result.is_retryable
             or attempt >= patience.attempts

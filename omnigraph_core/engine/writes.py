@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from omnigraph_core.engine import exports
+from omnigraph_core.engine.backfilling import backfill_with
 from omnigraph_core.engine.beyond import AUTO, LOCAL, SPARK
 from omnigraph_core.engine.ingest import ingest
 from omnigraph_core.engine.loading import LoadSteps, load_with
@@ -253,9 +254,14 @@ class Writes:
         *,
         branch: str = MAIN,
         progress: Listener | None = None,
+        engine: str = AUTO,
         actor: str | None = None,
     ) -> BackfillResult:
         """Make the vectors that are pending or stale, some at a time, with a commit for each part.
+
+        Args:
+            engine: `spark` has executors ask the provider together, within its limits, and makes
+                one commit. Anything else is done in this process.
 
         Raises:
             BranchNotFound: there is none of that name.
@@ -263,7 +269,7 @@ class Writes:
         """
         actor = self._rights.demand(Action.CHANGE, branch=branch, actor=actor)
         options = WriteOptions(branch, actor=actor)
-        return backfill.backfill(self._context, options, self._embedder, progress=progress)
+        return backfill_with(engine, self._context, options, self._embedder, progress=progress)
 
     # Out of the graph
 

@@ -132,6 +132,7 @@ class Table:
         where: str | pa.Expression | None = None,
         has_addresses: bool = False,
         batch_rows: int | None = None,
+        fragment_ids: Sequence[int] | None = None,
     ) -> LanceScanner:
         """Lance's reader of the rows, in insertion order; failures are for the caller to translate.
 
@@ -140,10 +141,16 @@ class Table:
         Args:
             has_addresses: adds the column `lookup.ADDRESS`, last.
             batch_rows: rows of a batch at most.
+            fragment_ids: the only fragments to read.
         """
+        chosen = None
+        if fragment_ids is not None:
+            wanted = set(fragment_ids)
+            chosen = [f for f in self.dataset.get_fragments() if f.fragment_id in wanted]
         return self.dataset.scanner(
             columns=None if columns is None else list(columns),
             filter=where,
+            fragments=chosen,
             with_row_address=has_addresses,
             batch_size=batch_rows,
             blob_handling="all_binary" if self.blobs_of(columns) else None,

@@ -93,13 +93,15 @@ def find_where(
     columns: Sequence[str],
     *,
     has_addresses: bool = False,
+    fragment_ids: Sequence[int] | None = None,
 ) -> pa.Table:
     """The rows a filter holds for, in insertion order; all of them without a filter.
 
     Args:
         where: a filter in Lance's SQL (names in backticks) or an Arrow expression.
+        fragment_ids: the only fragments to look at.
     """
-    return _scan(table, columns, where, has_addresses=has_addresses)
+    return _scan(table, columns, where, has_addresses=has_addresses, fragment_ids=fragment_ids)
 
 
 def take_rows(
@@ -282,9 +284,12 @@ def _scan(
     where: str | pa.Expression | None,
     *,
     has_addresses: bool,
+    fragment_ids: Sequence[int] | None = None,
 ) -> pa.Table:
     with translated("looking up rows", table.uri):
-        rows = table.scanner(columns, where=where, has_addresses=has_addresses).to_table()
+        rows = table.scanner(
+            columns, where=where, has_addresses=has_addresses, fragment_ids=fragment_ids
+        ).to_table()
     return plain_rows(rows, table.blobs_of(columns))
 
 

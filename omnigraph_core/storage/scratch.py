@@ -82,6 +82,10 @@ class Scratch:
         names = (item.path.rpartition("/")[2] for item in found)
         return [name for name in names if name.startswith(kind)]
 
+    def remove(self, names: Sequence[str]) -> None:
+        """Remove some objects; what is gone already counts as removed."""
+        delete_all(self.store, [self._path(name) for name in names])
+
     def clear(self) -> None:
         """Remove everything the job has left here."""
         prefix = f"{SCRATCH}/{self.job}"

@@ -89,6 +89,16 @@ def remove_places(table: Table, fragment_id: int, places: pa.Array) -> str | Non
     return json.dumps(updated[0].to_json()) if updated else None
 
 
+def remove_rows(table: Table, addresses: pa.Array | pa.ChunkedArray) -> tuple[list[str], list[int]]:
+    """Remove rows of any fragments: those that lose some, as text, and the ids of those left empty.
+
+    Raises:
+        InvariantBroken: there is no row at one of the addresses.
+    """
+    updated, emptied = _without(table, addresses)
+    return [json.dumps(fragment.to_json()) for fragment in updated], emptied
+
+
 def stage_removed(
     table: Table, data: StagedFragments, updated: Sequence[str], emptied: Sequence[int]
 ) -> Table | None:

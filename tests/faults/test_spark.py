@@ -15,7 +15,12 @@ import pytest
 
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.failpoints import Failpoint
+from omnigraph_core.settings import EMBEDDINGS_MOCK
+from omnigraph_core.spark.embed import backfill as embed
+from omnigraph_core.spark.runner import SparkRunner
+from omnigraph_core.spark.session import open_session
 from omnigraph_core.spark.settings import REMOTE
+from omnigraph_core.write.commit import WriteOptions
 from tests.faults.crashes import crash_at
 from tests.faults.operations import BY_NAME
 from tests.faults.states import check_actors, state_of
@@ -63,6 +68,12 @@ def optimize(address: str) -> None:
     Omnigraph.open(address).optimize(engine="spark", actor="tester")
 
 
+def backfill(address: str) -> None:
+    """The server has no settings of ours."""
+    runner = SparkRunner(open_session(), environment={EMBEDDINGS_MOCK.name: "1"})
+    embed.backfill(Omnigraph.open(address)._context, WriteOptions(actor="tester"), runner)
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """An operation that is done on Spark: its driver passes the points that one process passes,
@@ -93,6 +104,7 @@ JOBS: Final = {
         Job(load_merge, "load, merge"),
         Job(load_overwrite, "load, overwrite"),
         Job(merge, "merge"),
+        Job(backfill, "backfill"),
         Job(optimize, "compaction", _BY_TASKS),
     )
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections import deque
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -49,14 +50,24 @@ class Request:
 
 
 class EmbeddingServer:
-    """Listens while it is entered; `gate` requests must be under way before any is answered."""
+    """Listens while it is entered; `gate` requests must be under way before any is answered.
 
-    def __init__(self, *, gate: int = 1) -> None:
+    With `per_minute` it answers 429 to whatever comes after so many requests within 60 seconds.
+    """
+
+    def __init__(self, *, gate: int = 1, per_minute: int | None = None) -> None:
         self.requests: list[Request] = []
+        self.arrivals: list[float] = []
+        """When each request came, in seconds of a monotonic clock."""
+        self.answered: list[str] = []
+        """The texts whose vectors were sent whole."""
+        self.throttled = 0
         self.peak = 0
+        self._per_minute = per_minute
+        self._counted: deque[float] = deque()
         self._gate = gate
         self._under_way = 0
-        self._replies: deque[Reply] = deque()
+        self._replies: deque[Reply | None] = deque()
         self._change = threading.Condition()
         self._closing = threading.Event()
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
@@ -88,23 +99,39 @@ class EmbeddingServer:
         """Every text that was asked for, in order of arrival."""
         return [text for request in self.requests for text in request.texts]
 
-    def queue(self, *replies: Reply) -> None:
-        """Answer the next requests like this."""
+    def queue(self, *replies: Reply | None) -> None:
+        """Answer the next requests like this; None is the right answer."""
         self._replies.extend(replies)
+
+    def release(self) -> None:
+        """Answer whatever is withheld."""
+        self._closing.set()
 
     def answer(self, request: Request) -> Reply:
         with self._change:
             self.requests.append(request)
-            reply = self._replies.popleft() if self._replies else None
+            self.arrivals.append(time.monotonic())
+            reply = self._replies.popleft() if self._replies else self._throttle()
             self._under_way += 1
             self.peak = max(self.peak, self._under_way)
             self._change.notify_all()
             self._change.wait_for(lambda: self.peak >= self._gate, timeout=120)
-        if reply is not None and reply.is_withheld:
-            self._closing.wait(timeout=120)
+        if reply is not None and reply.is_withheld and self._closing.wait(timeout=120):
+            reply = None
         with self._change:
             self._under_way -= 1
         return reply or Reply(body=right_body(request))
+
+    def _throttle(self) -> Reply | None:
+        """What is answered to a request beyond the limit."""
+        now = self.arrivals[-1]
+        while self._counted and self._counted[0] <= now - 60:
+            self._counted.popleft()
+        if self._per_minute is None or len(self._counted) < self._per_minute:
+            self._counted.append(now)
+            return None
+        self.throttled += 1
+        return Reply(status=429, headers={"retry-after": "1"}, body={"error": {"message": "slow"}})
 
 
 def right_body(request: Request) -> dict[str, object]:
@@ -129,9 +156,12 @@ def _handler(server: EmbeddingServer) -> type[BaseHTTPRequestHandler]:
         def do_POST(self) -> None:
             content = self.rfile.read(int(self.headers["content-length"]))
             headers = {name.lower(): value for name, value in self.headers.items()}
-            reply = server.answer(Request(self.path, headers, json.loads(content)))
+            request = Request(self.path, headers, json.loads(content))
+            reply = server.answer(request)
             try:
                 self._send(reply)
+                if reply.status == 200 and not reply.is_withheld:
+                    server.answered += request.texts
             except (BrokenPipeError, ConnectionResetError):
                 self.close_connection = True  # the client did not wait
 

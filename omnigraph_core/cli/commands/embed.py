@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from omnigraph_core.cli.interrupt import interruptible
-from omnigraph_core.cli.options import JsonOption, QuietOption
+from omnigraph_core.cli.options import Engine, JsonOption, QuietOption
 from omnigraph_core.cli.output import count, print_json, print_lines
 from omnigraph_core.cli.progress import FileCounts, RowCounts, StatusLine
 from omnigraph_core.cli.target import GivenGraph, on_graph
@@ -77,6 +77,11 @@ SelectOption = Annotated[
     ),
 ]
 
+EngineOption = Annotated[
+    Engine,
+    typer.Option("--engine", help="Who does the work: this process, as with `auto`, or Spark."),
+]
+
 
 @on_graph
 def embed(
@@ -94,6 +99,7 @@ def embed(
     reembed_all_alias: ReembedAlias = False,
     types: TypeOption = None,
     select: SelectOption = None,
+    engine: EngineOption = "auto",
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -113,10 +119,11 @@ def embed(
         if word == STATUS or status:
             _show_status(chosen_graph, branch, as_json=as_json)
         else:
-            _backfill(chosen_graph, branch, is_quiet=quiet, as_json=as_json)
+            _backfill(chosen_graph, branch, engine, is_quiet=quiet, as_json=as_json)
         return
     address = args or ctx.params["uri_option"] or ctx.params["target"]
-    of_graph = {"a URI": address, "--branch": branch, "--status": status}
+    chosen_engine = engine if engine != "auto" else None
+    of_graph = {"a URI": address, "--branch": branch, "--status": status, "--engine": chosen_engine}
     _refuse_together("files", {**of_graph, "--as": ctx.params["actor"]})
     if clean and is_all:
         raise typer.BadParameter("--clean and --reembed-all exclude each other")
@@ -198,14 +205,18 @@ def _status_lines(found: Sequence[EmbeddingStatus]) -> Iterator[str]:
         )
 
 
-def _backfill(graph: GivenGraph, branch: str | None, *, is_quiet: bool, as_json: bool) -> None:
+def _backfill(
+    graph: GivenGraph, branch: str | None, engine: str, *, is_quiet: bool, as_json: bool
+) -> None:
     on = graph.branch(branch)
     opened = graph.open()
     with (
-        interruptible(lambda: "vectors of finished parts are kept, repeat to make the others"),
+        interruptible(lambda: "vectors that were made are kept, repeat to make the others"),
         StatusLine.on_stderr(is_quiet=is_quiet) as line,
     ):
-        result = opened.embed_backfill(branch=on, progress=RowCounts(line), actor=graph.actor)
+        result = opened.embed_backfill(
+            branch=on, progress=RowCounts(line), engine=engine, actor=graph.actor
+        )
     if as_json:
         print_json({"uri": graph.address, **result.to_json()})
         return

@@ -59,7 +59,9 @@ class Kept:
         return _job(found["job"]), [_part_read(part) for part in found["parts"]]
 
     def keep_read(self, job: Job, read: Sequence[PartRead]) -> None:
-        self._put(_READ, {"job": asdict(job), "parts": [_part_document(part) for part in read]})
+        # Who asks for vectors, and how, is a matter of the process that has read.
+        told = {name: value for name, value in asdict(job).items() if name != "share"}
+        self._put(_READ, {"job": told, "parts": [_part_document(part) for part in read]})
 
     def inspected(self, table_key: str, snapshot: Snapshot, job: Job) -> list[Inspected] | None:
         """What was found about the rows of a table, if all that it rests on is as it was."""

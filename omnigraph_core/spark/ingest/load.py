@@ -10,17 +10,18 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections import Counter, defaultdict
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from omnigraph_core.embedding.config import read_config
-from omnigraph_core.errors import ConfigError, PreconditionFailed
+from omnigraph_core.errors import PreconditionFailed
 from omnigraph_core.ids import new_ulid
 from omnigraph_core.job_report import job_facts
 from omnigraph_core.manifest.requirements import requirements_of
+from omnigraph_core.spark.embed.leases import Share, shared_limits
 from omnigraph_core.spark.ingest.comparing import (
     Comparison,
     compare_with_committed,
@@ -37,6 +38,7 @@ from omnigraph_core.storage.scratch import Scratch
 from omnigraph_core.violations import MAX_LISTED, UNBOUNDED, Violations
 from omnigraph_core.write.commit import Prepared, commit_write
 from omnigraph_core.write.digest import content_digest
+from omnigraph_core.write.embed import EmbedMode
 from omnigraph_core.write.load_model import LoadMode, LoadResult, TableLoad
 from omnigraph_core.write.progress import Reporter
 from omnigraph_core.write.rejects import check_rejects, count_records, named_apart
@@ -46,6 +48,7 @@ from omnigraph_core.write.view import CommittedView
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     import pyarrow as pa
 
@@ -336,7 +339,6 @@ class Loader:
             listed=self._listed(),
             is_tolerant=self._options.is_skipping_bad,
             is_dry_run=self._options.is_dry_run,
-            embed_concurrency=_share_of_requests(self._runner),
         )
 
     def _read_input(self, snapshot: Snapshot) -> None:
@@ -346,12 +348,13 @@ class Loader:
             return
         self._reporter.restart()
         progress = PartProgress(self._scratch, self._reporter)
-        self._read = self._runner.map(
-            partial(read_part, job),
-            self._parts,
-            name="read and check records",
-            on_done=progress.tell,
-        )
+        with self._limits(job) as share:
+            self._read = self._runner.map(
+                partial(read_part, replace(job, share=share)),
+                self._parts,
+                name="read and check records",
+                on_done=progress.tell,
+            )
         progress.end(self._read)
         self._add_problems()
         if self._kept is not None:
@@ -367,7 +370,14 @@ class Loader:
     def _add_problems(self) -> None:
         self._in_rows = self._collector()
         for read, first in zip(self._read, self._first_lines(), strict=True):
-            _add_shifted(self._in_rows, read.problems, first)
+            self._in_rows.add_part(read.problems, lines_before=first)
+
+    def _limits(self, job: Job) -> AbstractContextManager[Share]:
+        """What each part may ask of the provider of vectors."""
+        has_vectors = any(node.embeddings for node in job.catalog.nodes.values())
+        if has_vectors and job.embed is not EmbedMode.OFF and not job.is_dry_run:
+            return shared_limits(self._runner, len(self._parts))
+        return nullcontext(Share())
 
     def _first_lines(self) -> list[int]:
         """By part how many lines of its source come before it."""
@@ -429,22 +439,3 @@ class Loader:
             is_dry_run=self._options.is_dry_run,
             is_repeat=is_repeat,
         )
-
-
-def _add_shifted(whole: Violations, part: Violations, lines: int) -> None:
-    """Add the problems of a part, with places in the whole source."""
-    listed: Counter[Any] = Counter()
-    for violation in part.listed:
-        listed[violation.rule] += 1
-        at = None if violation.line is None else violation.line + lines
-        whole.add(replace(violation, line=at))
-    for rule, count in part.counts.items():
-        whole.count(rule, count - listed[rule])
-
-
-def _share_of_requests(runner: Runner) -> int | None:
-    """How many requests for vectors a task may have under way, so that all keep the limit."""
-    try:
-        return max(1, read_config().concurrency // runner.parallelism)
-    except ConfigError:
-        return None  # said when a vector is needed

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from omnigraph_core.exec.catalogs import accepted_catalog
+from omnigraph_core.spark.embed.leases import Share
 from omnigraph_core.storage.dataset import open_table
 from omnigraph_core.storage.scratch import Scratch
 from omnigraph_core.storage.session import Store, open_store
@@ -39,7 +40,8 @@ class Job:
     """Problems that a part spells out."""
     is_tolerant: bool = False
     is_dry_run: bool = False
-    embed_concurrency: int | None = None
+    share: Share = field(default_factory=Share)
+    """What a part may ask of the provider of vectors."""
 
     @property
     def catalog(self) -> Catalog:

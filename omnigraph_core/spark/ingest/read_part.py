@@ -6,13 +6,10 @@ again, or twice at once.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
-from omnigraph_core.embedding.config import read_config
-from omnigraph_core.embedding.embedder import Embedder
 from omnigraph_core.spark.ingest.keys import key_tables
 from omnigraph_core.spark.ingest.model import PartRead
 from omnigraph_core.violations import Violations
@@ -26,7 +23,6 @@ from omnigraph_core.write.slices import LineSlice, RowGroups
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from omnigraph_core.embedding.config import EmbedConfig
     from omnigraph_core.spark.ingest.model import Job, Part
     from omnigraph_core.storage.scratch import Scratch
 
@@ -42,7 +38,7 @@ def read_part(job: Job, part: Part) -> PartRead:
     if job.is_dry_run:
         collected = collect(reading, None, None)
     else:
-        filler = VectorFiller(_embedder(job), job.embed, open_table=job.open)
+        filler = VectorFiller(job.share.embedder(), job.embed, open_table=job.open)
         with TableFiles(job.open, _nobody) as files:
             collected = collect(reading, files, filler)
     rows = {key: keys.num_rows for key, keys in collected.keys.items() if keys.num_rows}
@@ -97,16 +93,6 @@ def _reading(job: Job, part: Part, problems: Violations) -> Reading:
         Reporter(None),
         is_tolerant=job.is_tolerant,
     )
-
-
-def _embedder(job: Job) -> Embedder:
-    def configure() -> EmbedConfig:
-        config = read_config()
-        if job.embed_concurrency is None:
-            return config
-        return replace(config, concurrency=min(config.concurrency, job.embed_concurrency))
-
-    return Embedder(configure)
 
 
 def _line_count(part: Part) -> int:

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from omnigraph_core.embedding.embedder import Embedder, Task
+from omnigraph_core.embedding.limits import Limits, shared_limiter
 from omnigraph_core.embedding.mock import mock_vectors
-from omnigraph_core.errors import EmbeddingError
+from omnigraph_core.errors import ConfigError, EmbeddingError
 from tests.support.embedding_server import EmbeddingServer, Reply
 
 if TYPE_CHECKING:
@@ -54,6 +55,24 @@ def test_the_limit_holds_for_all_callers_together(connect: Connect) -> None:
             caller.join()
     assert server.peak == 2
     assert sorted(server.texts) == sorted(TEXTS)
+
+
+def test_every_request_of_a_process_is_let_go_by_one_limiter(
+    server: EmbeddingServer, connect: Connect
+) -> None:
+    """Also one that is repeated, and those of another embedder."""
+    limits = {"OMNIGRAPH_EMBED_REQUESTS_PER_MINUTE": "60000", "OMNIGRAPH_EMBED_BATCH": "1"}
+    server.queue(Reply(status=429, headers={"retry-after": "0.01"}, body={}))
+    embed(connect(server.url, "openai", **limits), TEXTS)
+    embed(connect(server.url, "openai", **limits), TEXTS)
+    assert shared_limiter(server.url, Limits(60_000)).granted == len(server.requests) == 25
+
+
+@pytest.mark.parametrize("text", ["many", "0", "-1"])
+def test_a_limit_that_is_none_is_refused(connect: Connect, text: str) -> None:
+    embedder = connect("http://127.0.0.1:1", "openai", OMNIGRAPH_EMBED_TOKENS_PER_MINUTE=text)
+    with pytest.raises(ConfigError, match="OMNIGRAPH_EMBED_TOKENS_PER_MINUTE"):
+        embed(embedder, TEXTS)
 
 
 def test_progress_counts_every_text_once(

@@ -28,6 +28,22 @@ GOOD = np.array([[0.6, 0.8]], np.float32)
 BUSY = Failure("busy", is_retryable=True)
 
 
+class Free:
+    """A limiter that lets everybody go, and remembers pauses."""
+
+    def __init__(self) -> None:
+        self.pauses: list[float] = []
+
+    def acquire(self, tokens: int, stop: threading.Event) -> bool:
+        return True
+
+    def pause(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+
+
+FREE = Free()
+
+
 class Scripted:
     """A client that gives the answers it was given."""
 
@@ -65,7 +81,7 @@ def patient(**patience: float | int | None) -> EmbedConfig:
 
 def test_waits_double_up_to_ten_times() -> None:
     client, waits = Scripted(*[BUSY] * 14, GOOD), Waits()
-    found = ask_patiently(client, ["a"], ASK, patient(attempts=20, backoff=0.5), waits)
+    found = ask_patiently(client, ["a"], ASK, patient(attempts=20, backoff=0.5), FREE, waits)
     assert found is GOOD
     assert waits.seconds == [0.5 * 2 ** min(k, 10) for k in range(14)]
 
@@ -73,7 +89,7 @@ def test_waits_double_up_to_ten_times() -> None:
 def test_the_last_attempt_is_not_followed_by_a_wait() -> None:
     client, waits = Scripted(*[BUSY] * 4), Waits()
     with pytest.raises(EmbeddingError, match=r"openai failed to embed with some-model \(attempt 4"):
-        ask_patiently(client, ["a"], ASK, patient(), waits)
+        ask_patiently(client, ["a"], ASK, patient(), FREE, waits)
     assert len(waits.seconds) == 3
     assert client.timeouts == [30.0] * 4
 
@@ -81,14 +97,27 @@ def test_the_last_attempt_is_not_followed_by_a_wait() -> None:
 def test_the_provider_may_ask_to_wait_longer_within_bounds() -> None:
     answers = [Failure("busy", is_retryable=True, retry_after=s) for s in (0.01, 7, 3600)]
     client, waits = Scripted(*answers, GOOD), Waits()
-    ask_patiently(client, ["a"], ASK, patient(backoff=0.5), waits)
+    ask_patiently(client, ["a"], ASK, patient(backoff=0.5), FREE, waits)
     assert waits.seconds == [0.5, 7, 60]
+
+
+def test_everybody_waits_when_the_provider_asks_one_to() -> None:
+    answers = [
+        Failure("busy", is_retryable=True),
+        Failure("busy", is_retryable=True, is_throttled=True),
+        Failure("busy", is_retryable=True, retry_after=7),
+    ]
+    limiter = Free()
+    config = patient(backoff=0.5)
+    assert ask_patiently(Scripted(*answers, GOOD), ["a"], ASK, config, limiter, Waits()) is GOOD
+    assert limiter.pauses == [1.0, 7]
+    assert status_failure(429, {}, b"").is_throttled
 
 
 def test_a_refusal_ends_at_once() -> None:
     client, waits = Scripted(Failure("no sk-1", is_denied=True)), Waits()
     with pytest.raises(EmbeddingError) as caught:
-        ask_patiently(client, ["a"], ASK, patient(), waits)
+        ask_patiently(client, ["a"], ASK, patient(), FREE, waits)
     assert caught.value.message == "openai failed to embed with some-model: no ***"
     assert caught.value.hint == "check KEY"
     assert waits.seconds == []
@@ -98,13 +127,15 @@ def test_a_refusal_ends_at_once() -> None:
 def test_a_tiny_key_does_not_garble_words(key: str) -> None:
     config = replace(patient(), key=key)
     with pytest.raises(EmbeddingError, match=r"not known$"):
-        ask_patiently(Scripted(Failure("not known")), ["a"], ASK, config, Waits())
+        ask_patiently(Scripted(Failure("not known")), ["a"], ASK, config, FREE, Waits())
 
 
 def test_no_wait_passes_the_deadline() -> None:
     client, waits = Scripted(BUSY, BUSY), Waits()
     with pytest.raises(EmbeddingError, match="attempt 2 of 4"):
-        ask_patiently(client, ["a"], ASK, patient(backoff=400, deadline=600, timeout=900), waits)
+        ask_patiently(
+            client, ["a"], ASK, patient(backoff=400, deadline=600, timeout=900), FREE, waits
+        )
     assert waits.seconds == [400]
     assert all(0 < timeout <= 600 for timeout in client.timeouts)
 
@@ -113,7 +144,7 @@ def test_being_stopped_ends_the_wait() -> None:
     client, waits = Scripted(BUSY, GOOD), Waits()
     waits.set()
     with pytest.raises(EmbeddingError, match="attempt 1 of 4"):
-        ask_patiently(client, ["a"], ASK, patient(), waits)
+        ask_patiently(client, ["a"], ASK, patient(), FREE, waits)
 
 
 @each(

@@ -1,0 +1,1 @@
+"""Backfills on Spark against a provider with a limit."""
