@@ -233,7 +233,7 @@ def _part_keys(emission: Emission, task: PartKeys) -> Iterator[tuple[str, np.nda
 
 
 def _given_keys(
-    hasher: Hasher, key: str, type: GraphType, rows: pa.Table, *, is_chosen: bool
+    hasher: Hasher, key: str, type: GraphType, rows: pa.Table, *, is_chosen: bool = True
 ) -> Iterator[tuple[str, np.ndarray]]:
     """The keys of rows; of those that are not looked at themselves, the ids."""
     is_known = pc.invert(rows.column(FRESH)).to_numpy()
