@@ -7,6 +7,7 @@ files and numbers, so that whoever reads one runs nothing that it says.
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 from dataclasses import asdict, fields, replace
 from pathlib import Path
@@ -17,6 +18,7 @@ import numpy as np
 from omnigraph_core.errors import StorageError
 from omnigraph_core.manifest.changes import UpdateTable
 from omnigraph_core.manifest.image import AcceptedSchema, TableOperation
+from omnigraph_core.settings import PUBLISH_LEASE
 from omnigraph_core.spark.ingest.inspect import Inspected, Orphans
 from omnigraph_core.spark.ingest.model import Job, PartRead
 from omnigraph_core.storage.inputs import ObjectFile
@@ -54,14 +56,15 @@ class Kept:
     def read(self) -> tuple[Job, list[PartRead]] | None:
         """The job, and what became of each part of the input."""
         found = self._get(_READ)
-        if found is None:
+        if found is None or _is_old(found["begun_at"]):
             return None
         return _job(found["job"]), [_part_read(part) for part in found["parts"]]
 
-    def keep_read(self, job: Job, read: Sequence[PartRead]) -> None:
+    def keep_read(self, job: Job, read: Sequence[PartRead], begun_at: float) -> None:
         # Who asks for vectors, and how, is a matter of the process that has read.
         told = {name: value for name, value in asdict(job).items() if name != "share"}
-        self._put(_READ, {"job": told, "parts": [_part_document(part) for part in read]})
+        parts = [_part_document(part) for part in read]
+        self._put(_READ, {"job": told, "parts": parts, "begun_at": begun_at})
 
     def inspected(self, table_key: str, snapshot: Snapshot, job: Job) -> list[Inspected] | None:
         """What was found about the rows of a table, if all that it rests on is as it was."""
@@ -92,6 +95,8 @@ class Kept:
         change = found["change"]
         if change is None:
             return (None,)
+        if _is_old(change["staged_since"]):
+            return None
         return (UpdateTable(**change | {"operation": TableOperation(change["operation"])}),)
 
     def keep_staged(
@@ -150,6 +155,11 @@ def source_of(document: Mapping[str, Any]) -> Source:
 def _plain(value: object) -> object:
     """Values of records that JSON does not have are shown in messages only."""
     return str(value)
+
+
+def _is_old(moment: float) -> bool:
+    """Whether files that were begun then may not be published any more when all is done."""
+    return time.time() - moment > PUBLISH_LEASE.read() / 2
 
 
 def _inspection_of(table_key: str) -> str:

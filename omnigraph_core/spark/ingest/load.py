@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+import time
 from collections import Counter, defaultdict
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -346,6 +347,7 @@ class Loader:
         job = self._planned(snapshot)
         if self._read:
             return
+        begun_at = time.time()
         self._reporter.restart()
         progress = PartProgress(self._scratch, self._reporter)
         with self._limits(job) as share:
@@ -358,7 +360,7 @@ class Loader:
         progress.end(self._read)
         self._add_problems()
         if self._kept is not None:
-            self._kept.keep_read(job, self._read)
+            self._kept.keep_read(job, self._read, begun_at)
 
     def _take_kept(self, snapshot: Snapshot) -> None:
         """Go on from what another process has read, unless the schema has changed since."""

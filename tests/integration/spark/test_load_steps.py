@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import random
+import time
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.errors import ConfigError, ConflictError, DataError
-from omnigraph_core.spark.ingest import load
+from omnigraph_core.settings import PUBLISH_LEASE
+from omnigraph_core.spark.ingest import kept, load
+from omnigraph_core.spark.ingest.read_part import read_part
 from tests.support.load_worlds import SCHEMA, content, outcome, records
 
 if TYPE_CHECKING:
@@ -99,9 +103,9 @@ def test_steps_use_what_other_processes_have_done(
     assert steps_of(path).commit().nodes_loaded == 5
     again = steps_of(path).commit()
     assert (again.is_repeat, again.nodes_loaded) == (True, 5)
-    kept = [found.name for found in (path / "_scratch").glob("**/*") if found.is_file()]
-    assert len(kept) == 1
-    assert kept[0].startswith("plan-")
+    left = [found.name for found in (path / "_scratch").glob("**/*") if found.is_file()]
+    assert len(left) == 1
+    assert left[0].startswith("plan-")
 
 
 def test_what_moved_since_is_looked_at_again(tmp_path: Path) -> None:
@@ -138,6 +142,24 @@ def test_a_changed_schema_is_read_anew(tmp_path: Path) -> None:
     graph.schema_apply(SCHEMA.replace("node Part {", "node Part { remark: String?", 1))
     assert steps_of(path).commit().nodes_loaded == 1
     assert Omnigraph.open(str(path)).verify(is_deep=True).is_sound
+
+
+def test_what_was_read_too_long_ago_is_read_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "graph"
+    graph = Omnigraph.init(str(path), SCHEMA)
+    graph.plan_load("r1", part(1).encode(), engine="local")
+    steps_of(path).read()
+    steps_of(path).stage("node:Part")
+    reads = []
+    monkeypatch.setattr(load, "read_part", lambda *given: reads.append(1) or read_part(*given))
+    assert steps_of(path).read() == {"node:Part": 1}
+    assert not reads
+    later = time.time() + PUBLISH_LEASE.read()
+    monkeypatch.setattr(kept, "time", SimpleNamespace(time=lambda: later))
+    assert steps_of(path).commit().nodes_loaded == 1
+    assert len(reads) == 1
 
 
 def test_runs_that_cannot_be(tmp_path: Path) -> None:
