@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
+from omnigraph_core.embedding import limits
 from omnigraph_core.embedding.mock import mock_vectors
 
 if TYPE_CHECKING:
@@ -89,6 +90,9 @@ class EmbeddingServer:
         self._http.shutdown()
         self._http.server_close()
         self._thread.join()
+        # Another server may get the port, and must not be waited for because of this one.
+        for key in [key for key in limits._shared if key[0] == self.url]:
+            del limits._shared[key]
 
     @property
     def url(self) -> str:

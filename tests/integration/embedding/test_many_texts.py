@@ -110,20 +110,19 @@ def test_the_first_failure_stops_the_rest(server: EmbeddingServer, connect: Conn
     assert len(server.requests) < len(TEXTS)
 
 
-def test_a_failure_ends_the_waits_of_other_requests(
-    server: EmbeddingServer, connect: Connect
-) -> None:
-    server.queue(
-        Reply(429, {"error": {"message": "busy"}}, {"retry-after": "3600"}),
-        Reply(400, {"error": {"message": "too long"}}),
-    )
-    embedder = connect(
-        server.url, "openai", OMNIGRAPH_EMBED_BATCH="1", OMNIGRAPH_EMBED_CONCURRENCY="2"
-    )
-    with pytest.raises(EmbeddingError, match="too long"):
-        embed(embedder, ["a", "b"])
-    embedder.close()  # waits for every thread
-    assert len(server.requests) == 2
+def test_a_failure_ends_the_waits_of_other_requests(connect: Connect) -> None:
+    with EmbeddingServer(gate=2) as server:  # else the first answer has the second request wait
+        server.queue(
+            Reply(429, {"error": {"message": "busy"}}, {"retry-after": "3600"}),
+            Reply(400, {"error": {"message": "too long"}}),
+        )
+        embedder = connect(
+            server.url, "openai", OMNIGRAPH_EMBED_BATCH="1", OMNIGRAPH_EMBED_CONCURRENCY="2"
+        )
+        with pytest.raises(EmbeddingError, match="too long"):
+            embed(embedder, ["a", "b"])
+        embedder.close()  # waits for every thread
+        assert len(server.requests) == 2
 
 
 def test_what_was_answered_before_a_failure_is_kept(

@@ -62,6 +62,7 @@ def test_executors_are_sent_the_package_they_lack(
     assert all("omnigraph_core.zip" in path for path in found["found"])
 
 
+@pytest.mark.long("tasks that are done twice: test_tasks_may_be_done_twice, of several jobs")
 def test_nothing_is_doubled_by_speculation_or_lost_with_idle_executors(
     cluster: StandaloneCluster, tmp_path: Path
 ) -> None:

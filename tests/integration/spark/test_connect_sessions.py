@@ -134,6 +134,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ScriptedServer]
         found.kill()
 
 
+@pytest.mark.long("test_a_session_from_nothing_but_packages: the same on this machine")
 def test_a_server_shows_no_secret(server: ScriptedServer) -> None:
     """Neither one of its own, nor one that travels with a job."""
     sent = f"hidden-{uuid.uuid4().hex}"
@@ -178,16 +179,8 @@ def parts_from(first: int) -> str:
     return "\n".join(map(json.dumps, rows))
 
 
-@pytest.mark.parametrize(
-    "when",
-    [
-        "during a job",
-        pytest.param(
-            "between jobs",
-            marks=pytest.mark.long("a closed session between jobs; a restart during one"),
-        ),
-    ],
-)
+@pytest.mark.long("test_a_closed_session_has_a_successor: a session that the server has closed")
+@pytest.mark.parametrize("when", ["during a job", "between jobs"])
 def test_a_load_lands_once_though_the_server_restarts(
     server: ScriptedServer, tmp_path: Path, when: str
 ) -> None:
