@@ -1,8 +1,8 @@
 """What the tests of a run cost: tables of folders and tiers at its end.
 
 CPU-seconds are those of the process that runs a test and of the processes it started and waited
-for. Services that the tests of a worker share end after its last test and have a line of their own.
-Only the total of the run has the seconds of collection and of processes that are forked for tests.
+for, forked ones too. Services that the tests of a worker share end after its last test and have a
+line of their own. Only the total of the run has the seconds of collection.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from tests.support.warm import WarmProcess
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
 
@@ -22,6 +24,8 @@ _CPU: Final = "cpu_seconds"
 _SERVICES: Final = "services"
 _TIER: Final = "tier"
 _LINE: Final = "{:<28} {:>7} {:>9} {:>9}"
+_COSTLIEST: Final = 25
+"""Tests that are named, those with the most CPU-seconds."""
 
 
 @dataclass(slots=True)
@@ -96,6 +100,10 @@ class CostReport:
         write(_LINE.format(_SERVICES, "", f"{self._services:.0f}", ""))
         wall = time.monotonic() - self._started
         write(_LINE.format("whole run", len(self._costs), f"{_cpu_seconds():.0f}", f"{wall:.0f}"))
+        terminalreporter.section("most CPU seconds")
+        costliest = sorted(self._costs.values(), key=lambda cost: cost.cpu, reverse=True)
+        for cost in costliest[:_COSTLIEST]:
+            write(f"{cost.cpu:6.1f} {cost.nodeid}")
 
 
 def _grouped(costs: Iterable[Cost], key: Callable[[Cost], str]) -> dict[str, list[Cost]]:
@@ -111,5 +119,7 @@ def _line(name: str, costs: list[Cost]) -> str:
 
 
 def _cpu_seconds() -> float:
-    """Of this process and of those that it has waited for."""
-    return sum(os.times()[:4])
+    """Of this process and of those that it has waited for, or has had forked. Whoever forks them is
+    waited for at the end: nothing counts twice.
+    """
+    return sum(os.times()[:4]) + WarmProcess.cpu_seconds

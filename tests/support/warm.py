@@ -25,7 +25,7 @@ import tempfile
 import threading
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from omnigraph_core import failpoints
 from omnigraph_core.settings import FAILPOINTS, configure_lance
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 ROOT: Final = Path(__file__).parent.parent.parent
-_NUMBER: Final = 8  # bytes of a process id or an exit code
+_NUMBER: Final = 8  # bytes of a process id, an exit code or a number of microseconds
 _STARTER: Final = "TEST_PROCESS_STARTER"
 """Names the descriptor of the way to the starter, for commands of a shell."""
 
@@ -45,6 +45,9 @@ class WarmProcess:
     Its streams are the file descriptors given, its environment is all it is given. Descriptors that
     it is to have as well are `kept` under numbers of their own, told in the environment.
     """
+
+    cpu_seconds: ClassVar[float] = 0.0
+    """Of all such processes that this one has waited for."""
 
     def __init__(
         self,
@@ -73,7 +76,7 @@ class WarmProcess:
             given = [request.fileno(), their_end, *streams, *kept.values()]
             socket.send_fds(_starter(), [b"?"], given)
         os.close(their_end)
-        self.pid = self._told()
+        self.pid = self._read_number()
 
     def wait(self, timeout: float | None = None) -> int:
         """Its exit code: that of `subprocess`, negative where a signal ended it.
@@ -84,7 +87,8 @@ class WarmProcess:
         if self.returncode is None:
             if not select.select([self._status], [], [], timeout)[0]:
                 raise subprocess.TimeoutExpired(f"process {self.pid}", timeout or 0)
-            self.returncode = self._told()
+            self.returncode = self._read_number()
+            WarmProcess.cpu_seconds += self._read_number() / 1e6
             os.close(self._status)
         return self.returncode
 
@@ -104,10 +108,10 @@ class WarmProcess:
         """SIGKILL, if it has not ended."""
         self.send_signal(signal.SIGKILL)
 
-    def _told(self) -> int:
-        told = os.read(self._status, _NUMBER)
-        assert told, "the process that starts the others has ended"
-        return int.from_bytes(told, "big", signed=True)
+    def _read_number(self) -> int:
+        number = os.read(self._status, _NUMBER)
+        assert number, "the process that starts the others has ended"
+        return int.from_bytes(number, "big", signed=True)
 
 
 def run(
@@ -222,21 +226,26 @@ def _start_what_is_asked(control: socket.socket) -> dict[str, Any] | None:
                 os.close(end)
             return _become(request, streams)
         running[pid] = status
-        os.write(status, pid.to_bytes(_NUMBER, "big", signed=True))
+        os.write(status, _encode(pid))
         for end in (request, *streams):
             os.close(end)
 
 
 def _tell_ends(running: dict[int, int]) -> None:
     while running:
-        pid, status = os.waitpid(-1, os.WNOHANG)
+        pid, status, used = os.wait4(-1, os.WNOHANG)
         if pid == 0:
             return
         end = running.pop(pid)
         code = os.waitstatus_to_exitcode(status)
+        microseconds = int((used.ru_utime + used.ru_stime) * 1e6)
         with contextlib.suppress(BrokenPipeError):  # nobody waits for it any more
-            os.write(end, code.to_bytes(_NUMBER, "big", signed=True))
+            os.write(end, _encode(code) + _encode(microseconds))
         os.close(end)
+
+
+def _encode(number: int) -> bytes:
+    return number.to_bytes(_NUMBER, "big", signed=True)
 
 
 def _become(request: int, streams: list[int]) -> dict[str, Any]:
