@@ -117,6 +117,7 @@ def test_memory_is_far_below_the_values(uri: str, work: str) -> None:
     assert grown(work, uri) < MOST_GROWTH
 
 
+@pytest.mark.long("shows that the bound of the test above can be broken")
 def test_without_portions_it_would_not_be(uri: str) -> None:
     assert grown("take_all_at_once", uri) > 2 * MOST_GROWTH
 

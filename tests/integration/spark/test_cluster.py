@@ -118,6 +118,7 @@ def _python_without_us(directory: Path) -> Path:
     return script
 
 
+@pytest.mark.long("test_executors_are_sent_the_package_they_lack: the same call of Spark sends it")
 def test_a_connect_session_is_sent_the_package(connect_driver: DriverThere) -> None:
     found = connect_driver.call(jobs.sent_package)
     assert not found["is_needed"]

@@ -1,19 +1,25 @@
-"""tests/corpus/query and the conformance set on Spark: the answers that the engine gives."""
+"""tests/corpus/query and the conformance set on Spark: the answers that the engine gives.
+
+Every case is asked in one of the ways that Spark may take to an answer, in turn.
+"""
 
 from __future__ import annotations
 
+from itertools import cycle
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.support.examples import LONG
 from tests.support.query_cases import answer, build_graph, conformance_cases, query_cases
+from tests.support.spark_reads import SPARK_WAYS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from omnigraph_core.engine.omnigraph import Omnigraph
     from tests.support.query_cases import QueryCase
+    from tests.support.read_ways import Way
 
 Graphs = dict[tuple[str, str], "Omnigraph"]
 
@@ -30,9 +36,16 @@ def cases() -> list[QueryCase]:
     return found if LONG else found[::3]
 
 
-@pytest.mark.parametrize("case", cases(), ids=str)
+@pytest.mark.parametrize(
+    ("case", "way"),
+    [
+        pytest.param(case, way, id=f"{case}-{way.name}")
+        for case, way in zip(cases(), cycle(SPARK_WAYS), strict=False)
+    ],
+)
 def test_case(
     case: QueryCase,
+    way: Way,
     spark: SparkSession,
     graphs: Graphs,
     tmp_path_factory: pytest.TempPathFactory,
@@ -41,4 +54,5 @@ def test_case(
     if key not in graphs:
         address = str(tmp_path_factory.mktemp("graph") / "graph")
         graphs[key] = build_graph(address, case.schema, case.records)
-    assert answer(graphs[key], case.asked, "spark") == case.expected
+    with way.taken(way.new_cache()):
+        assert answer(graphs[key], case.asked, "spark") == case.expected

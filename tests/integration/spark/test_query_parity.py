@@ -33,6 +33,7 @@ _PAST = "as it was after "
 _ASKED_LATER = ("indexes", "deletions", "compaction")
 
 
+@pytest.mark.long("test_query_corpus: queries of every kind, asked in the same ways")
 @pytest.mark.parametrize("seed", seeds(100, 1))
 def test_world(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     world = World(seed, tmp_path)
