@@ -14,6 +14,8 @@ from typing import IO, TYPE_CHECKING, Final, cast
 from omnigraph_core.errors import ConfigError, ObjectNotFound
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from obstore import ReadableFile
 
     from omnigraph_core.storage.session import Store
@@ -29,6 +31,10 @@ class ObjectFile:
     root: str
     path: str
     size: int
+
+    @property
+    def address(self) -> str:
+        return f"{self.root}/{self.path}"
 
     def open(self) -> IO[bytes]:
         """Its bytes from the start.
@@ -53,24 +59,48 @@ def find_object(address: str) -> ObjectFile:
     Raises:
         ConfigError: there is none.
     """
+    found = try_find_object(address)
+    if found is None:
+        raise ConfigError(f"no such file: {address}")
+    return found
+
+
+def try_find_object(address: str) -> ObjectFile | None:
+    """The file at an address, if there is one: one request."""
     # Imported here and below: inputs are described without a store, by clients of a server too.
     import obstore
 
     from omnigraph_core.storage.translate import translated
 
-    root, path = _split(address)
+    root, path = split_address(address)
     try:
         with translated("looking for", address):
             size = obstore.head(_store(root).objects, path)["size"]
-    except ObjectNotFound as missing:
-        raise ConfigError(f"no such file: {address}") from missing
+    except ObjectNotFound:
+        return None
     return ObjectFile(root, path, size)
 
 
-def _split(address: str) -> tuple[str, str]:
+def iter_objects_below(root: str, prefix: str) -> Iterator[ObjectFile]:
+    """All files below a prefix of a bucket, in any order: one listing."""
+    from omnigraph_core.storage.objects import iter_objects
+
+    for found in iter_objects(_store(root), prefix):
+        yield ObjectFile(root, found.path, found.size)
+
+
+def split_address(address: str) -> tuple[str, str]:
+    """The address of a bucket, and the path below it.
+
+    Raises:
+        ConfigError: no bucket is named.
+
+    >>> split_address("s3://drops/people/"), split_address("s3://drops")
+    (('s3://drops', 'people/'), ('s3://drops', ''))
+    """
     bucket, _, path = address.removeprefix(_S3).partition("/")
-    if not bucket or not path or path.endswith("/"):
-        raise ConfigError(f"{address} is not the address of a file", hint="s3://bucket/folder/file")
+    if not bucket:
+        raise ConfigError(f"{address} names no bucket", hint="s3://bucket/folder/file")
     return f"{_S3}{bucket}", path
 
 

@@ -1,8 +1,9 @@
 """What a load can be given: paths, bytes, streams and Arrow data in; named, typed sources out.
 
-A source can be read any number of times: a stream that cannot go back is copied to a temporary
-file. What can be refused without reading (no such file, no format, no type) is refused here. Files
-of a store are read in place.
+A directory and a pattern become a source for each of their files. A source can be read any number
+of times: a stream that cannot go back is copied to a temporary file. What can be refused without
+reading (no such file, no format, no type) is refused here, all of it at once. Files of a store are
+read in place.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import gzip
 import io
 import tempfile
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -20,8 +22,10 @@ from typing import IO, Final, TypeAlias, cast
 import pyarrow as pa
 
 from omnigraph_core.errors import ConfigError
-from omnigraph_core.storage.inputs import ObjectFile, find_object, is_object_address
+from omnigraph_core.storage.inputs import ObjectFile, is_object_address
+from omnigraph_core.violations import MAX_LISTED
 from omnigraph_core.write.batches import Places
+from omnigraph_core.write.input_files import local_files, object_files
 from omnigraph_core.write.jsonl_document import unit_of
 from omnigraph_core.write.slices import LineSlice, RowGroups
 
@@ -88,10 +92,19 @@ class Source:
 
     @property
     def size(self) -> int:
-        """The bytes of a file as it is kept; 0 for anything else."""
+        """The bytes of a file as it is kept; 0 for anything else.
+
+        Raises:
+            ConfigError: the file has gone since it was given.
+        """
         if isinstance(self.data, ObjectFile):
             return self.data.size
-        return self.data.stat().st_size if isinstance(self.data, Path) else 0
+        if not isinstance(self.data, Path):
+            return 0
+        try:
+            return self.data.stat().st_size
+        except OSError as problem:
+            raise ConfigError(f"cannot read {self.data}: {problem.strerror}") from problem
 
     def open(self) -> IO[bytes]:
         """Its bytes from the start, decompressed. Closing leaves a given stream open.
@@ -168,19 +181,76 @@ def open_sources(
 ) -> tuple[Source, ...]:
     """The sources in what a caller gave; nothing is read yet but streams that cannot go back.
 
-    Text is a path, bytes are JSONL. A format or type given here holds for all of them; otherwise
-    they follow from the name of the file: `Person.csv`, `nodes/Person.parquet`, `edges/Knows.csv`.
+    Text is a path, a directory or a pattern; bytes are JSONL. A format or type given here holds for
+    all of them; otherwise they follow from the name of the file: `Person.csv`,
+    `nodes/Person.parquet`, `edges/Knows.csv`.
 
     Raises:
         ConfigError: no such file, the format or type of one is not known, or a type is given for
-            records, which name their own.
+            records, which name their own. Names all inputs that have a problem.
     """
     chosen = None if format is None else _format(format)
     items = given if isinstance(given, Sequence) and not isinstance(given, _SINGLE) else (given,)
-    sources = tuple(_source(cast("One", item), chosen, type_name) for item in items)
-    for source in sources:
-        _check_type(source)
-    return sources
+    sources: list[Source] = []
+    problems = _Problems()
+    for item in items:
+        with problems.gathered():
+            files = _files(cast("One", item), problems)
+            for file in files:
+                with problems.gathered(is_listed=len(files) > 1):
+                    sources.append(_checked(_source(file, chosen, type_name)))
+    problems.check()
+    return tuple(sources)
+
+
+class _Problems:
+    """The problems of all inputs, so that one error names them."""
+
+    def __init__(self) -> None:
+        self._first: list[ConfigError] = []
+        self._count = 0
+        self._has_listed = False
+
+    @contextmanager
+    def gathered(self, *, is_listed: bool = False) -> Iterator[None]:
+        """Keep a problem for later.
+
+        Args:
+            is_listed: it is about a file that was found, which a pattern could leave out.
+        """
+        try:
+            yield
+        except ConfigError as problem:
+            self.add(problem, is_listed=is_listed)
+
+    def add(self, problem: ConfigError, *, is_listed: bool = True) -> None:
+        self._count += 1
+        self._has_listed |= is_listed
+        if len(self._first) < MAX_LISTED:
+            self._first.append(problem)
+
+    def check(self) -> None:
+        """
+        Raises:
+            ConfigError: there is a problem.
+        """
+        if not self._count:
+            return
+        if self._count == 1 and not self._has_listed:
+            raise self._first[0]
+        hints = dict.fromkeys(problem.hint for problem in self._first if problem.hint)
+        if self._has_listed:
+            hints["leave files out with a pattern, as in 'exports/*.jsonl'"] = None
+        raise ConfigError(self._message(), hint="; ".join(hints) or None)
+
+    def _message(self) -> str:
+        if self._count == 1:
+            return self._first[0].message
+        lines = [f"{self._count} inputs cannot be loaded:"]
+        lines += [f"  {problem.message}" for problem in self._first]
+        if self._count > len(self._first):
+            lines.append(f"  and {self._count - len(self._first)} more")
+        return "\n".join(lines)
 
 
 def places_of(sources: Sequence[Source]) -> Places:
@@ -205,9 +275,17 @@ def _format(given: Format | str) -> Format:
         raise ConfigError(f"unknown format `{given}`; expected one of {known}") from None
 
 
-def _source(item: One, format: Format | None, type_name: str | None) -> Source:
+def _files(item: One, problems: _Problems) -> Sequence[One | ObjectFile]:
+    """What an input stands for: itself, or the files of a directory or pattern."""
     if isinstance(item, str) and is_object_address(item):
-        return _object(item, format, type_name)
+        return object_files(item)
+    return local_files(Path(item), problems.add) if isinstance(item, str | Path) else [item]
+
+
+def _source(item: One | ObjectFile, format: Format | None, type_name: str | None) -> Source:
+    if isinstance(item, ObjectFile):
+        kind, type_name = _kind(item.address, Path(item.path), format, type_name)
+        return Source(item, kind, item.address, type_name)
     if isinstance(item, str | Path):
         return _file(Path(item), format, type_name)
     if isinstance(item, bytes | bytearray):
@@ -221,8 +299,6 @@ def _source(item: One, format: Format | None, type_name: str | None) -> Source:
 
 
 def _file(path: Path, format: Format | None, type_name: str | None) -> Source:
-    if path.is_dir():
-        raise ConfigError(f"{path} is a directory; give the files in it")
     if not path.exists():
         raise ConfigError(f"no such file: {path}")
     kind, type_name = _kind(str(path), path.absolute(), format, type_name)
@@ -230,12 +306,6 @@ def _file(path: Path, format: Format | None, type_name: str | None) -> Source:
         with path.open("rb") as stream:
             return Source(_spooled(stream), kind, str(path), type_name)
     return Source(path, kind, str(path), type_name)
-
-
-def _object(address: str, format: Format | None, type_name: str | None) -> Source:
-    found = find_object(address)
-    kind, type_name = _kind(address, Path(found.path), format, type_name)
-    return Source(found, kind, address, type_name)
 
 
 def _kind(
@@ -302,7 +372,8 @@ def _spooled_rows(reader: pa.RecordBatchReader) -> Spool:
     return spool
 
 
-def _check_type(source: Source) -> None:
+def _checked(source: Source) -> Source:
+    """The source, if it has a type exactly when its rows do not name their own."""
     what = source.name or f"{source.format} data"
     if source.format.is_tabular and source.type_name is None:
         raise ConfigError(
@@ -313,3 +384,4 @@ def _check_type(source: Source) -> None:
             f"{what}: a type is given, but the records name their own",
             hint="leave the type out, or give the format of the rows: csv, parquet or arrow",
         )
+    return source

@@ -7,6 +7,7 @@ graph first.
 
 from __future__ import annotations
 
+import gzip
 import itertools
 from dataclasses import replace
 from pathlib import Path
@@ -34,7 +35,6 @@ _MOST_BYTES: Final = 256 << 20
 _MANY_COUNT: Final = 4_096
 _GOOD_COUNT: Final = 16
 """Parts that keep some processors busy to the end, and tell how far a load is."""
-_GZIP_MAGIC: Final = b"\x1f\x8b"
 _PARQUET_MAGIC: Final = b"PAR1"
 
 
@@ -90,7 +90,7 @@ def _pieces(source: Source, part_bytes: int) -> Iterator[Source]:
     file = source.data
     if not isinstance(file, Path | ObjectFile):
         yield source
-    elif source.format is Format.JSONL and _has_lines(source, file):
+    elif source.format is Format.JSONL and _has_lines(source):
         size = source.size
         count = max(1, -(-size // part_bytes))
         bounds = [size * place // count for place in range(count + 1)]
@@ -102,12 +102,9 @@ def _pieces(source: Source, part_bytes: int) -> Iterator[Source]:
         yield source
 
 
-def _has_lines(source: Source, file: Path | ObjectFile) -> bool:
-    with open_file(file) as raw:
-        if raw.read(2) == _GZIP_MAGIC:
-            return False
+def _has_lines(source: Source) -> bool:
     with source.open() as stream:
-        return not is_document(stream)
+        return not isinstance(stream, gzip.GzipFile) and not is_document(stream)
 
 
 def _is_parquet(file: Path | ObjectFile) -> bool:
