@@ -27,7 +27,9 @@ _WILDCARDS: Final = frozenset("*?[")
 _ANY_DEPTH: Final = "**"
 _HIDDEN: Final = ("_", ".")
 _HIDDEN_HINT: Final = "names that begin with `_` or `.` are left out"
-_PATTERN_HINT: Final = "`*` and `?` match within a name, `**` any number of directories"
+_PATTERN_HINT: Final = (
+    "`*` and `?` match within a name, but no `_` or `.` at its start; `**` matches directories"
+)
 
 
 def local_files(given: Path, on_problem: OnProblem) -> list[Path]:
@@ -112,7 +114,7 @@ def _no_files(where: str) -> ConfigError:
 
 
 def _no_match(pattern: str) -> ConfigError:
-    return ConfigError(f"no file matches {pattern}", hint=f"{_PATTERN_HINT}; {_HIDDEN_HINT}")
+    return ConfigError(f"no file matches {pattern}", hint=_PATTERN_HINT)
 
 
 def _count_fixed(names: Sequence[str]) -> int:
