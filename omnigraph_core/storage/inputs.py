@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _S3: Final = "s3://"
 _BUFFER: Final = 8 << 20
+LOOK_BYTES: Final = 1 << 16
+"""What tells how a file is to be read is found in so many bytes, mostly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +38,16 @@ class ObjectFile:
     def address(self) -> str:
         return f"{self.root}/{self.path}"
 
-    def open(self) -> IO[bytes]:
+    def open(self, at_once: int = _BUFFER) -> IO[bytes]:
         """Its bytes from the start.
+
+        Args:
+            at_once: bytes that a request asks for at least.
 
         Raises:
             StorageError: the store does not give them.
         """
-        return cast("IO[bytes]", _Reader(self))
+        return cast("IO[bytes]", _Reader(self, at_once))
 
 
 def is_object_address(text: str) -> bool:
@@ -114,7 +119,7 @@ def _store(root: str) -> Store:
 class _Reader(io.RawIOBase):
     """Reads an object from where it stands; errors are those of the store."""
 
-    def __init__(self, file: ObjectFile) -> None:
+    def __init__(self, file: ObjectFile, at_once: int) -> None:
         import obstore
 
         from omnigraph_core.storage.translate import translated
@@ -125,7 +130,7 @@ class _Reader(io.RawIOBase):
         self._translated = translated
         with translated("opening", self._uri):
             self._file: ReadableFile = obstore.open_reader(
-                store.objects, file.path, buffer_size=_BUFFER
+                store.objects, file.path, buffer_size=at_once
             )
 
     def readable(self) -> bool:

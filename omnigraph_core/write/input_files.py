@@ -8,6 +8,7 @@ unless a pattern spells that beginning. On S3 an input costs one listing, howeve
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from omnigraph_core.errors import ConfigError
 from omnigraph_core.storage.inputs import iter_objects_below, split_address, try_find_object
+from omnigraph_core.violations import MAX_LISTED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -91,6 +93,56 @@ def object_files(address: str) -> list[ObjectFile]:
     return sorted(files, key=lambda file: file.path)
 
 
+class InputProblems:
+    """The problems of all inputs, so that one error names them."""
+
+    def __init__(self) -> None:
+        self._first: list[ConfigError] = []
+        self._count = 0
+        self._has_listed = False
+
+    @contextmanager
+    def gathered(self, *, is_listed: bool = False) -> Iterator[None]:
+        """Keep a problem for later.
+
+        Args:
+            is_listed: it is about a file that was found, which a pattern could leave out.
+        """
+        try:
+            yield
+        except ConfigError as problem:
+            self.add(problem, is_listed=is_listed)
+
+    def add(self, problem: ConfigError, *, is_listed: bool = True) -> None:
+        self._count += 1
+        self._has_listed |= is_listed
+        if len(self._first) < MAX_LISTED:
+            self._first.append(problem)
+
+    def check(self) -> None:
+        """
+        Raises:
+            ConfigError: there is a problem.
+        """
+        if not self._count:
+            return
+        if self._count == 1 and not self._has_listed:
+            raise self._first[0]
+        hints = dict.fromkeys(problem.hint for problem in self._first if problem.hint)
+        if self._has_listed:
+            hints["leave files out with a pattern, as in 'exports/*.jsonl'"] = None
+        raise ConfigError(self._message(), hint="; ".join(hints) or None)
+
+    def _message(self) -> str:
+        if self._count == 1:
+            return self._first[0].message
+        lines = [f"{self._count} inputs cannot be loaded:"]
+        lines += [f"  {problem.message}" for problem in self._first]
+        if self._count > len(self._first):
+            lines.append(f"  and {self._count - len(self._first)} more")
+        return "\n".join(lines)
+
+
 def _without_markers(files: Sequence[ObjectFile]) -> list[ObjectFile]:
     """The files without empty objects that tools keep in place of directories.
 
@@ -110,7 +162,7 @@ def _is_marker(file: ObjectFile, directories: set[str]) -> bool:
 
 
 def _no_files(where: str) -> ConfigError:
-    return ConfigError(f"no files to load in {where}", hint=_HIDDEN_HINT)
+    return ConfigError(f"no files to load in the directory {where}", hint=_HIDDEN_HINT)
 
 
 def _no_match(pattern: str) -> ConfigError:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Final, cast
 
 from omnigraph_core.errors import ConfigError
-from omnigraph_core.storage.inputs import ObjectFile
+from omnigraph_core.storage.inputs import LOOK_BYTES, ObjectFile
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,14 +47,17 @@ class RowGroups:
         return open_file(self.file)
 
 
-def open_file(file: Path | ObjectFile) -> IO[bytes]:
+def open_file(file: Path | ObjectFile, *, is_look: bool = False) -> IO[bytes]:
     """The bytes of a file, unbuffered.
+
+    Args:
+        is_look: only a few of them are wanted, so a store is asked for few.
 
     Raises:
         ConfigError: it cannot be read.
     """
     if isinstance(file, ObjectFile):
-        return file.open()
+        return file.open(LOOK_BYTES) if is_look else file.open()
     try:
         return cast("IO[bytes]", io.FileIO(file))
     except OSError as problem:

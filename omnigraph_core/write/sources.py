@@ -12,22 +12,21 @@ import gzip
 import io
 import tempfile
 import weakref
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import IO, Final, TypeAlias, cast
+from typing import IO, Final, TypeAlias, TypeVar, cast
 
 import pyarrow as pa
 
 from omnigraph_core.errors import ConfigError
-from omnigraph_core.storage.inputs import ObjectFile, is_object_address
-from omnigraph_core.violations import MAX_LISTED
+from omnigraph_core.storage.inputs import LOOK_BYTES, ObjectFile, is_object_address
 from omnigraph_core.write.batches import Places
-from omnigraph_core.write.input_files import local_files, object_files
+from omnigraph_core.write.input_files import InputProblems, local_files, object_files
 from omnigraph_core.write.jsonl_document import unit_of
-from omnigraph_core.write.slices import LineSlice, RowGroups
+from omnigraph_core.write.slices import LineSlice, RowGroups, open_file
 
 One: TypeAlias = str | Path | bytes | bytearray | IO[bytes] | pa.Table | pa.RecordBatchReader
 Given: TypeAlias = One | Sequence[One]
@@ -35,6 +34,8 @@ Given: TypeAlias = One | Sequence[One]
 
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _MEBIBYTE: Final = 1 << 20
+_LOOKS_AT_ONCE: Final = 16
+T = TypeVar("T")
 
 
 class Format(StrEnum):
@@ -106,34 +107,38 @@ class Source:
         except OSError as problem:
             raise ConfigError(f"cannot read {self.data}: {problem.strerror}") from problem
 
-    def open(self) -> IO[bytes]:
+    def open(self, *, is_look: bool = False) -> IO[bytes]:
         """Its bytes from the start, decompressed. Closing leaves a given stream open.
+
+        Args:
+            is_look: only a few of them are wanted, so a store is asked for few.
 
         Raises:
             ConfigError: the file cannot be read, as when it has gone since it was given.
         """
         if isinstance(self.data, pa.Table):
             raise TypeError("a table has no bytes")
-        raw = self._raw(self.data)
+        raw = self._raw(self.data, is_look=is_look)
         if not self.format.is_text:
             return raw
-        buffered = cast("IO[bytes]", io.BufferedReader(cast("io.RawIOBase", raw), _MEBIBYTE))
+        size = LOOK_BYTES if is_look else _MEBIBYTE
+        buffered = cast("IO[bytes]", io.BufferedReader(cast("io.RawIOBase", raw), size))
         if cast("io.BufferedReader", buffered).peek(2)[:2] == _GZIP_MAGIC:
             return cast("IO[bytes]", _OwningGzip(buffered))
         return buffered
 
     def _raw(
-        self, data: Path | bytes | IO[bytes] | Spool | ObjectFile | LineSlice | RowGroups
+        self,
+        data: Path | bytes | IO[bytes] | Spool | ObjectFile | LineSlice | RowGroups,
+        *,
+        is_look: bool,
     ) -> IO[bytes]:
         if isinstance(data, bytes):
             return io.BytesIO(data)
-        if isinstance(data, ObjectFile | LineSlice | RowGroups):
+        if isinstance(data, LineSlice | RowGroups):
             return data.open()
-        if isinstance(data, Path):
-            try:
-                return cast("IO[bytes]", io.FileIO(data))
-            except OSError as problem:
-                raise ConfigError(f"cannot read {data}: {problem.strerror}") from problem
+        if isinstance(data, ObjectFile | Path):
+            return open_file(data, is_look=is_look)
         stream = data.file if isinstance(data, Spool) else data
         stream.seek(self.start)
         return cast("IO[bytes]", _Borrowed(stream))
@@ -192,7 +197,7 @@ def open_sources(
     chosen = None if format is None else _format(format)
     items = given if isinstance(given, Sequence) and not isinstance(given, _SINGLE) else (given,)
     sources: list[Source] = []
-    problems = _Problems()
+    problems = InputProblems()
     for item in items:
         with problems.gathered():
             files = _files(cast("One", item), problems)
@@ -203,59 +208,27 @@ def open_sources(
     return tuple(sources)
 
 
-class _Problems:
-    """The problems of all inputs, so that one error names them."""
-
-    def __init__(self) -> None:
-        self._first: list[ConfigError] = []
-        self._count = 0
-        self._has_listed = False
-
-    @contextmanager
-    def gathered(self, *, is_listed: bool = False) -> Iterator[None]:
-        """Keep a problem for later.
-
-        Args:
-            is_listed: it is about a file that was found, which a pattern could leave out.
-        """
-        try:
-            yield
-        except ConfigError as problem:
-            self.add(problem, is_listed=is_listed)
-
-    def add(self, problem: ConfigError, *, is_listed: bool = True) -> None:
-        self._count += 1
-        self._has_listed |= is_listed
-        if len(self._first) < MAX_LISTED:
-            self._first.append(problem)
-
-    def check(self) -> None:
-        """
-        Raises:
-            ConfigError: there is a problem.
-        """
-        if not self._count:
-            return
-        if self._count == 1 and not self._has_listed:
-            raise self._first[0]
-        hints = dict.fromkeys(problem.hint for problem in self._first if problem.hint)
-        if self._has_listed:
-            hints["leave files out with a pattern, as in 'exports/*.jsonl'"] = None
-        raise ConfigError(self._message(), hint="; ".join(hints) or None)
-
-    def _message(self) -> str:
-        if self._count == 1:
-            return self._first[0].message
-        lines = [f"{self._count} inputs cannot be loaded:"]
-        lines += [f"  {problem.message}" for problem in self._first]
-        if self._count > len(self._first):
-            lines.append(f"  and {self._count - len(self._first)} more")
-        return "\n".join(lines)
-
-
 def places_of(sources: Sequence[Source]) -> Places:
     """How rows of these sources are named in messages; looks into JSON that is not lines."""
-    return Places(tuple(s.name for s in sources), tuple(_unit(s) for s in sources))
+    return Places(tuple(s.name for s in sources), tuple(look_into(sources, _unit)))
+
+
+def look_into(sources: Sequence[Source], look: Callable[[Source], T]) -> list[T]:
+    """What a look into each source finds; files of a store are looked into side by side."""
+    if sum(isinstance(source.data, ObjectFile) for source in sources) < 2:
+        return [look(source) for source in sources]
+    pool = ThreadPoolExecutor(_LOOKS_AT_ONCE, thread_name_prefix="look")
+    try:
+        found = [
+            pool.submit(look, source) if isinstance(source.data, ObjectFile) else None
+            for source in sources
+        ]
+        return [
+            look(source) if there is None else there.result()
+            for source, there in zip(sources, found, strict=True)
+        ]
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _unit(source: Source) -> str:
@@ -275,7 +248,7 @@ def _format(given: Format | str) -> Format:
         raise ConfigError(f"unknown format `{given}`; expected one of {known}") from None
 
 
-def _files(item: One, problems: _Problems) -> Sequence[One | ObjectFile]:
+def _files(item: One, problems: InputProblems) -> Sequence[One | ObjectFile]:
     """What an input stands for: itself, or the files of a directory or pattern."""
     if isinstance(item, str) and is_object_address(item):
         return object_files(item)

@@ -20,7 +20,7 @@ from omnigraph_core.spark.ingest.model import Part
 from omnigraph_core.storage.inputs import ObjectFile, find_object, is_object_address
 from omnigraph_core.write.jsonl_document import is_document
 from omnigraph_core.write.slices import LineSlice, RowGroups, open_file
-from omnigraph_core.write.sources import Format
+from omnigraph_core.write.sources import Format, look_into
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -46,8 +46,9 @@ def split(
         size = sum(source.size for source in sources)
         part_bytes = part_size(size)
     parts: list[Part] = []
-    for index, source in enumerate(sources):
-        for piece in _pieces(source, part_bytes):
+    pieces = look_into(sources, lambda source: list(_pieces(source, part_bytes)))
+    for index, found in enumerate(pieces):
+        for piece in found:
             parts.append(Part(len(parts), index, piece, places.names[index], places.units[index]))
     return parts
 
@@ -103,12 +104,12 @@ def _pieces(source: Source, part_bytes: int) -> Iterator[Source]:
 
 
 def _has_lines(source: Source) -> bool:
-    with source.open() as stream:
+    with source.open(is_look=True) as stream:
         return not isinstance(stream, gzip.GzipFile) and not is_document(stream)
 
 
 def _is_parquet(file: Path | ObjectFile) -> bool:
-    with open_file(file) as raw:
+    with open_file(file, is_look=True) as raw:
         return raw.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC
 
 

@@ -94,7 +94,7 @@ def test_inputs_that_cannot_be_loaded(folder: Path) -> None:
     assert done.stderr == (
         "error: 3 inputs cannot be loaded:\n"
         "  exports/README.md: cannot tell the format from the name\n"
-        "  no files to load in empty\n"
+        "  no files to load in the directory empty\n"
         "  no file matches none/*.csv\n"
         "hint: name the format, or use one of the suffixes .jsonl .ndjson .json .csv .parquet "
         ".arrow .feather .ipc; names that begin with `_` or `.` are left out; `*` and `?` match "

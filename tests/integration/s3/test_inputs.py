@@ -15,8 +15,9 @@ from pyarrow import parquet
 
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.errors import ConfigError, DataError
+from omnigraph_core.spark.ingest.parts import split
 from omnigraph_core.storage import inputs
-from omnigraph_core.write.sources import open_sources
+from omnigraph_core.write.sources import open_sources, places_of
 from tests.support.input_folders import MISTAKES, mistakes
 from tests.support.input_folders import inputs as folder_inputs
 from tests.support.load_worlds import SCHEMA as WORLD
@@ -70,7 +71,7 @@ def test_mistakes_are_named_by_their_address(s3_server: S3Server, tmp_path: Path
     ("path", "text"),
     [
         ("inputs/none.jsonl", "no such file: s3://"),
-        ("nothing/", "no files to load in s3://"),
+        ("nothing/", "no files to load in the directory s3://"),
         ("nothing/*.jsonl", "no file matches s3://"),
     ],
 )
@@ -140,4 +141,12 @@ def test_a_listing_is_all_it_takes_to_find_files(
     proxy.clear()
     assert len(open_sources(s3_root)) == 12
     assert proxy.summary() == {"GET list": 1, "HEAD": 1}
+    put(s3_server, f"{prefix}/large.jsonl", (lines("x") + b"\n") * 100_000)
+    sources = open_sources(f"{s3_root}/")
+    proxy.clear()
+    places = places_of(sources)
+    parts = split(sources, places, part_bytes=1 << 20)
+    assert len(parts) == 12 + -(-sources[-1].size // (1 << 20))
+    assert proxy.summary() == {"GET": 26, "HEAD": 26}, "each file is looked into twice"
+    assert sum(request.received for request in proxy.requests) < 300_000
     inputs._store.cache_clear()

@@ -110,7 +110,7 @@ def test_nothing_to_load(tmp_path: Path) -> None:
     (tmp_path / "_hidden.jsonl").touch()
     with pytest.raises(ConfigError) as caught:
         open_sources(tmp_path)
-    assert caught.value.message == f"no files to load in {tmp_path}"
+    assert caught.value.message == f"no files to load in the directory {tmp_path}"
     assert caught.value.hint == "names that begin with `_` or `.` are left out"
     for pattern in ("*.jsonl", "none/*.jsonl", "_hidden.jsonl/*"):
         with pytest.raises(ConfigError, match="no file matches"):
@@ -136,7 +136,7 @@ def test_one_error_names_every_problem(tmp_path: Path) -> None:
             f"  {data}/pipe.jsonl is not a regular file",
             f"  {data}/Part.xml: cannot tell the format from the name",
             f"  {data}/README.md: cannot tell the format from the name",
-            f"  no files to load in {tmp_path}/empty",
+            f"  no files to load in the directory {tmp_path}/empty",
             f"  no file matches {tmp_path}/*.csv",
             f"  no such file: {tmp_path}/none.jsonl",
         ]
