@@ -81,13 +81,14 @@ class _Lines(io.RawIOBase):
             return 0
         at = self._slice.start - 1
         self._raw.seek(at)
-        while data := self._raw.read(_PIECE):
+        # Only as far as a line may begin: the parts of one long line would each read all the rest.
+        while at < self._slice.stop - 1 and (data := self._raw.read(_PIECE)):
             newline = data.find(b"\n")
             if newline >= 0:
                 self._raw.seek(at + newline + 1)
                 return at + newline + 1
             at += len(data)
-        return at
+        return max(at, self._slice.stop)
 
     def readable(self) -> bool:
         return True
