@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import os
 import re
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import IO, TYPE_CHECKING, Any, Final, cast
@@ -106,10 +107,7 @@ def plan_upload(sources: tuple[Source, ...]) -> Upload:
     boundary = f"omnigraph-{new_ulid()}"
     headers = {"Content-Type": f"multipart/form-data; boundary={boundary}"}
     shared = _shared(sources)
-    parts = tuple(
-        _own_name(source, number) if shared else _telling_name(source, number)
-        for number, source in enumerate(sources, 1)
-    )
+    parts = _part_names(sources, is_shared=bool(shared))
     names = _called(sources, parts)
     return Upload("/load/files", shared, headers, size, names, sources, parts, boundary)
 
@@ -121,6 +119,22 @@ def _shared(sources: Sequence[Source]) -> dict[str, object]:
         return {}
     ((format, type_name),) = kinds
     return {"format": str(format), "type": type_name}
+
+
+def _part_names(sources: Sequence[Source], *, is_shared: bool) -> tuple[str, ...]:
+    """What to call files. Those of several directories get a number if they have one name.
+
+    The name of a table among files of other kinds stays: it tells the type of the rows.
+    """
+    names: list[str] = []
+    taken: set[str] = set()
+    for number, source in enumerate(sources, 1):
+        name = _own_name(source, number) if is_shared else _telling_name(source, number)
+        if name in taken and (is_shared or source.type_name is None):
+            name = f"{number}-{name}"
+        names.append(name)
+        taken.add(name)
+    return tuple(names)
 
 
 def _own_name(source: Source, number: int) -> str:
@@ -137,12 +151,13 @@ def _telling_name(source: Source, number: int) -> str:
 
 
 def _called(sources: Sequence[Source], parts: Sequence[str]) -> dict[str, str]:
-    names = {}
-    for source, part in zip(sources, parts, strict=True):
-        shown = PurePath(part).name
-        if source.name is not None and shown != source.name:
-            names[shown] = source.name
-    return names
+    shown = [PurePath(part).name for part in parts]
+    counts = Counter(shown)
+    return {
+        name: source.name
+        for source, name in zip(sources, shown, strict=True)
+        if source.name is not None and name != source.name and counts[name] == 1
+    }
 
 
 def _quoted(name: str) -> str:

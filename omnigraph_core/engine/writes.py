@@ -89,8 +89,9 @@ class Writes:
         """Load records into a branch with one commit.
 
         Args:
-            data: a path, an address on S3, bytes of JSONL, an open file, an Arrow table, or several
-                of these.
+            data: a path or an address on S3, of a file, a directory or a pattern such as
+                `exports/*.jsonl`; bytes of JSONL, an open file, an Arrow table; or several of
+                these.
             format: `jsonl`, `csv`, `parquet` or `arrow`; by default what the name of the file says.
             type: the type of the rows of a table, `Person` or `edge:Knows`.
             rejects: a file to write the records to that break a rule.

@@ -67,7 +67,7 @@ def is_document(stream: IO[bytes]) -> bool:
 def unit_of(source: Source) -> str:
     """What places in JSON are counted in: lines, or records if some share a line."""
     with suppress(*BROKEN_FILE):
-        with source.open() as stream:
+        with source.open(is_look=True) as stream:
             if not is_document(stream):
                 return "line"
         with source.open() as stream:

@@ -78,11 +78,13 @@ def named_apart(places: Places) -> Places:
     if len(places.names) == 1:
         return places
     names: list[str] = []
+    taken: set[str] = set()
     for number, name in enumerate(places.names, 1):
         if name is None:
             names.append(f"input {number}")
         else:
-            names.append(f"{name} (input {number})" if name in names else name)
+            names.append(f"{name} (input {number})" if name in taken else name)
+        taken.add(names[-1])
     return replace(places, names=tuple(names))
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Final, cast
 
 from omnigraph_core.errors import ConfigError
-from omnigraph_core.storage.inputs import ObjectFile
+from omnigraph_core.storage.inputs import LOOK_BYTES, ObjectFile
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,14 +47,17 @@ class RowGroups:
         return open_file(self.file)
 
 
-def open_file(file: Path | ObjectFile) -> IO[bytes]:
+def open_file(file: Path | ObjectFile, *, is_look: bool = False) -> IO[bytes]:
     """The bytes of a file, unbuffered.
+
+    Args:
+        is_look: only a few of them are wanted, so a store is asked for few.
 
     Raises:
         ConfigError: it cannot be read.
     """
     if isinstance(file, ObjectFile):
-        return file.open()
+        return file.open(LOOK_BYTES) if is_look else file.open()
     try:
         return cast("IO[bytes]", io.FileIO(file))
     except OSError as problem:
@@ -78,13 +81,14 @@ class _Lines(io.RawIOBase):
             return 0
         at = self._slice.start - 1
         self._raw.seek(at)
-        while data := self._raw.read(_PIECE):
+        # Only as far as a line may begin: the parts of one long line would each read all the rest.
+        while at < self._slice.stop - 1 and (data := self._raw.read(_PIECE)):
             newline = data.find(b"\n")
             if newline >= 0:
                 self._raw.seek(at + newline + 1)
                 return at + newline + 1
             at += len(data)
-        return at
+        return max(at, self._slice.stop)
 
     def readable(self) -> bool:
         return True

@@ -1,8 +1,9 @@
 """What a load can be given: paths, bytes, streams and Arrow data in; named, typed sources out.
 
-A source can be read any number of times: a stream that cannot go back is copied to a temporary
-file. What can be refused without reading (no such file, no format, no type) is refused here. Files
-of a store are read in place.
+A directory and a pattern become a source for each of their files. A source can be read any number
+of times: a stream that cannot go back is copied to a temporary file. What can be refused without
+reading (no such file, no format, no type) is refused here, all of it at once. Files of a store are
+read in place.
 """
 
 from __future__ import annotations
@@ -11,19 +12,21 @@ import gzip
 import io
 import tempfile
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import IO, Final, TypeAlias, cast
+from typing import IO, Final, TypeAlias, TypeVar, cast
 
 import pyarrow as pa
 
 from omnigraph_core.errors import ConfigError
-from omnigraph_core.storage.inputs import ObjectFile, find_object, is_object_address
+from omnigraph_core.storage.inputs import LOOK_BYTES, ObjectFile, is_object_address
 from omnigraph_core.write.batches import Places
+from omnigraph_core.write.input_files import InputProblems, local_files, object_files
 from omnigraph_core.write.jsonl_document import unit_of
-from omnigraph_core.write.slices import LineSlice, RowGroups
+from omnigraph_core.write.slices import LineSlice, RowGroups, open_file
 
 One: TypeAlias = str | Path | bytes | bytearray | IO[bytes] | pa.Table | pa.RecordBatchReader
 Given: TypeAlias = One | Sequence[One]
@@ -31,6 +34,8 @@ Given: TypeAlias = One | Sequence[One]
 
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _MEBIBYTE: Final = 1 << 20
+_LOOKS_AT_ONCE: Final = 16
+T = TypeVar("T")
 
 
 class Format(StrEnum):
@@ -88,39 +93,52 @@ class Source:
 
     @property
     def size(self) -> int:
-        """The bytes of a file as it is kept; 0 for anything else."""
+        """The bytes of a file as it is kept; 0 for anything else.
+
+        Raises:
+            ConfigError: the file has gone since it was given.
+        """
         if isinstance(self.data, ObjectFile):
             return self.data.size
-        return self.data.stat().st_size if isinstance(self.data, Path) else 0
+        if not isinstance(self.data, Path):
+            return 0
+        try:
+            return self.data.stat().st_size
+        except OSError as problem:
+            raise ConfigError(f"cannot read {self.data}: {problem.strerror}") from problem
 
-    def open(self) -> IO[bytes]:
+    def open(self, *, is_look: bool = False) -> IO[bytes]:
         """Its bytes from the start, decompressed. Closing leaves a given stream open.
+
+        Args:
+            is_look: only a few of them are wanted, so a store is asked for few.
 
         Raises:
             ConfigError: the file cannot be read, as when it has gone since it was given.
         """
         if isinstance(self.data, pa.Table):
             raise TypeError("a table has no bytes")
-        raw = self._raw(self.data)
+        raw = self._raw(self.data, is_look=is_look)
         if not self.format.is_text:
             return raw
-        buffered = cast("IO[bytes]", io.BufferedReader(cast("io.RawIOBase", raw), _MEBIBYTE))
+        size = LOOK_BYTES if is_look else _MEBIBYTE
+        buffered = cast("IO[bytes]", io.BufferedReader(cast("io.RawIOBase", raw), size))
         if cast("io.BufferedReader", buffered).peek(2)[:2] == _GZIP_MAGIC:
             return cast("IO[bytes]", _OwningGzip(buffered))
         return buffered
 
     def _raw(
-        self, data: Path | bytes | IO[bytes] | Spool | ObjectFile | LineSlice | RowGroups
+        self,
+        data: Path | bytes | IO[bytes] | Spool | ObjectFile | LineSlice | RowGroups,
+        *,
+        is_look: bool,
     ) -> IO[bytes]:
         if isinstance(data, bytes):
             return io.BytesIO(data)
-        if isinstance(data, ObjectFile | LineSlice | RowGroups):
+        if isinstance(data, LineSlice | RowGroups):
             return data.open()
-        if isinstance(data, Path):
-            try:
-                return cast("IO[bytes]", io.FileIO(data))
-            except OSError as problem:
-                raise ConfigError(f"cannot read {data}: {problem.strerror}") from problem
+        if isinstance(data, ObjectFile | Path):
+            return open_file(data, is_look=is_look)
         stream = data.file if isinstance(data, Spool) else data
         stream.seek(self.start)
         return cast("IO[bytes]", _Borrowed(stream))
@@ -168,24 +186,49 @@ def open_sources(
 ) -> tuple[Source, ...]:
     """The sources in what a caller gave; nothing is read yet but streams that cannot go back.
 
-    Text is a path, bytes are JSONL. A format or type given here holds for all of them; otherwise
-    they follow from the name of the file: `Person.csv`, `nodes/Person.parquet`, `edges/Knows.csv`.
+    Text is a path, a directory or a pattern; bytes are JSONL. A format or type given here holds for
+    all of them; otherwise they follow from the name of the file: `Person.csv`,
+    `nodes/Person.parquet`, `edges/Knows.csv`.
 
     Raises:
         ConfigError: no such file, the format or type of one is not known, or a type is given for
-            records, which name their own.
+            records, which name their own. Names all inputs that have a problem.
     """
     chosen = None if format is None else _format(format)
     items = given if isinstance(given, Sequence) and not isinstance(given, _SINGLE) else (given,)
-    sources = tuple(_source(cast("One", item), chosen, type_name) for item in items)
-    for source in sources:
-        _check_type(source)
-    return sources
+    sources: list[Source] = []
+    problems = InputProblems()
+    for item in items:
+        with problems.gathered():
+            files = _files(cast("One", item), problems)
+            for file in files:
+                with problems.gathered(is_listed=len(files) > 1):
+                    sources.append(_checked(_source(file, chosen, type_name)))
+    problems.check()
+    return tuple(sources)
 
 
 def places_of(sources: Sequence[Source]) -> Places:
     """How rows of these sources are named in messages; looks into JSON that is not lines."""
-    return Places(tuple(s.name for s in sources), tuple(_unit(s) for s in sources))
+    return Places(tuple(s.name for s in sources), tuple(look_into(sources, _unit)))
+
+
+def look_into(sources: Sequence[Source], look: Callable[[Source], T]) -> list[T]:
+    """What a look into each source finds; files of a store are looked into side by side."""
+    if sum(isinstance(source.data, ObjectFile) for source in sources) < 2:
+        return [look(source) for source in sources]
+    pool = ThreadPoolExecutor(_LOOKS_AT_ONCE, thread_name_prefix="look")
+    try:
+        found = [
+            pool.submit(look, source) if isinstance(source.data, ObjectFile) else None
+            for source in sources
+        ]
+        return [
+            look(source) if there is None else there.result()
+            for source, there in zip(sources, found, strict=True)
+        ]
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _unit(source: Source) -> str:
@@ -205,9 +248,17 @@ def _format(given: Format | str) -> Format:
         raise ConfigError(f"unknown format `{given}`; expected one of {known}") from None
 
 
-def _source(item: One, format: Format | None, type_name: str | None) -> Source:
+def _files(item: One, problems: InputProblems) -> Sequence[One | ObjectFile]:
+    """What an input stands for: itself, or the files of a directory or pattern."""
     if isinstance(item, str) and is_object_address(item):
-        return _object(item, format, type_name)
+        return object_files(item)
+    return local_files(Path(item), problems.add) if isinstance(item, str | Path) else [item]
+
+
+def _source(item: One | ObjectFile, format: Format | None, type_name: str | None) -> Source:
+    if isinstance(item, ObjectFile):
+        kind, type_name = _kind(item.address, Path(item.path), format, type_name)
+        return Source(item, kind, item.address, type_name)
     if isinstance(item, str | Path):
         return _file(Path(item), format, type_name)
     if isinstance(item, bytes | bytearray):
@@ -221,8 +272,6 @@ def _source(item: One, format: Format | None, type_name: str | None) -> Source:
 
 
 def _file(path: Path, format: Format | None, type_name: str | None) -> Source:
-    if path.is_dir():
-        raise ConfigError(f"{path} is a directory; give the files in it")
     if not path.exists():
         raise ConfigError(f"no such file: {path}")
     kind, type_name = _kind(str(path), path.absolute(), format, type_name)
@@ -230,12 +279,6 @@ def _file(path: Path, format: Format | None, type_name: str | None) -> Source:
         with path.open("rb") as stream:
             return Source(_spooled(stream), kind, str(path), type_name)
     return Source(path, kind, str(path), type_name)
-
-
-def _object(address: str, format: Format | None, type_name: str | None) -> Source:
-    found = find_object(address)
-    kind, type_name = _kind(address, Path(found.path), format, type_name)
-    return Source(found, kind, address, type_name)
 
 
 def _kind(
@@ -302,7 +345,8 @@ def _spooled_rows(reader: pa.RecordBatchReader) -> Spool:
     return spool
 
 
-def _check_type(source: Source) -> None:
+def _checked(source: Source) -> Source:
+    """The source, if it has a type exactly when its rows do not name their own."""
     what = source.name or f"{source.format} data"
     if source.format.is_tabular and source.type_name is None:
         raise ConfigError(
@@ -313,3 +357,4 @@ def _check_type(source: Source) -> None:
             f"{what}: a type is given, but the records name their own",
             hint="leave the type out, or give the format of the rows: csv, parquet or arrow",
         )
+    return source

@@ -41,7 +41,9 @@ _STDIN: Final = "-"
 DataOption = Annotated[
     list[str],
     typer.Option(
-        "--data", metavar="FILE", help="File to load, `-` for standard input. May be repeated."
+        "--data",
+        metavar="PATH",
+        help="File, directory or quoted pattern to load, `-` for standard input. May be repeated.",
     ),
 ]
 ModeOption = Annotated[

@@ -32,6 +32,7 @@ from omnigraph_core.spark.embed.tasks import (
     remove_replaced,
     write,
 )
+from omnigraph_core.spark.progress import RowProgress
 from omnigraph_core.spark.runner import SparkRunner
 from omnigraph_core.spark.session import open_session
 from omnigraph_core.storage.fragments import StagedFragments, combine
@@ -138,7 +139,7 @@ class _Backfill:
         if not parts:
             return
         parts = self._without_repeated(snapshot, parts)
-        progress = _RowsFilled(self._scratch, self._reporter)
+        progress = RowProgress(self._scratch, self._reporter, FILLED, Step.EMBEDDED)
         with shared_limits(self._runner, len(parts)) as share:
             job = self._job(snapshot, share)
             rows = self._runner.map(
@@ -290,23 +291,3 @@ def _parts(found: Sequence[_Rows], *, least_rows: int) -> list[Part]:
 
 def _replaced(rows: _Rows, written: Sequence[Written]) -> Replaced:
     return Replaced(rows.group.place, tuple((item.replaced, item.row_count) for item in written))
-
-
-class _RowsFilled:
-    """Rows of parts that are done, by the names of what they have left."""
-
-    def __init__(self, scratch: Scratch, reporter: Reporter) -> None:
-        self._scratch = scratch
-        self._reporter = reporter
-        self._told = 0
-
-    def tell(self, done: int) -> None:
-        rows = {}
-        for name in self._scratch.names(f"{FILLED}-"):
-            _, part, count, *_ = name.split("-")
-            rows[part] = int(count)
-        self.end(sum(rows.values()))
-
-    def end(self, rows: int) -> None:
-        self._reporter.add(Step.EMBEDDED, max(rows - self._told, 0))
-        self._told = max(rows, self._told)

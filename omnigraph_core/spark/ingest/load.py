@@ -32,16 +32,17 @@ from omnigraph_core.spark.ingest.comparing import (
 from omnigraph_core.spark.ingest.keys import PartKeys
 from omnigraph_core.spark.ingest.model import Job
 from omnigraph_core.spark.ingest.parts import split, within_reach
-from omnigraph_core.spark.ingest.read_part import PartProgress, read_part
+from omnigraph_core.spark.ingest.read_part import READ, read_part
 from omnigraph_core.spark.ingest.staging import PartFiles, stage_table
 from omnigraph_core.spark.ingest.suspects import Input, check_suspects
+from omnigraph_core.spark.progress import RowProgress
 from omnigraph_core.storage.scratch import Scratch
 from omnigraph_core.violations import MAX_LISTED, UNBOUNDED, Violations
 from omnigraph_core.write.commit import Prepared, commit_write
 from omnigraph_core.write.digest import content_digest
 from omnigraph_core.write.embed import EmbedMode
 from omnigraph_core.write.load_model import LoadMode, LoadResult, TableLoad
-from omnigraph_core.write.progress import Reporter
+from omnigraph_core.write.progress import Reporter, Step
 from omnigraph_core.write.rejects import check_rejects, count_records, named_apart
 from omnigraph_core.write.sources import places_of
 from omnigraph_core.write.verdict import settle
@@ -349,7 +350,8 @@ class Loader:
             return
         begun_at = time.time()
         self._reporter.restart()
-        progress = PartProgress(self._scratch, self._reporter)
+        steps = (Step.READ, Step.VALIDATED, Step.STAGED)
+        progress = RowProgress(self._scratch, self._reporter, READ, *steps)
         with self._limits(job) as share:
             self._read = self._runner.map(
                 partial(read_part, replace(job, share=share)),
@@ -357,7 +359,7 @@ class Loader:
                 name="read and check records",
                 on_done=progress.tell,
             )
-        progress.end(self._read)
+        progress.end(sum(sum(part.rows.values()) for part in self._read))
         self._add_problems()
         if self._kept is not None:
             self._kept.keep_read(job, self._read, begun_at)

@@ -7,6 +7,7 @@ graph first.
 
 from __future__ import annotations
 
+import gzip
 import itertools
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +20,7 @@ from omnigraph_core.spark.ingest.model import Part
 from omnigraph_core.storage.inputs import ObjectFile, find_object, is_object_address
 from omnigraph_core.write.jsonl_document import is_document
 from omnigraph_core.write.slices import LineSlice, RowGroups, open_file
-from omnigraph_core.write.sources import Format
+from omnigraph_core.write.sources import Format, look_into
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -34,7 +35,6 @@ _MOST_BYTES: Final = 256 << 20
 _MANY_COUNT: Final = 4_096
 _GOOD_COUNT: Final = 16
 """Parts that keep some processors busy to the end, and tell how far a load is."""
-_GZIP_MAGIC: Final = b"\x1f\x8b"
 _PARQUET_MAGIC: Final = b"PAR1"
 
 
@@ -46,8 +46,9 @@ def split(
         size = sum(source.size for source in sources)
         part_bytes = part_size(size)
     parts: list[Part] = []
-    for index, source in enumerate(sources):
-        for piece in _pieces(source, part_bytes):
+    pieces = look_into(sources, lambda source: list(_pieces(source, part_bytes)))
+    for index, found in enumerate(pieces):
+        for piece in found:
             parts.append(Part(len(parts), index, piece, places.names[index], places.units[index]))
     return parts
 
@@ -90,7 +91,7 @@ def _pieces(source: Source, part_bytes: int) -> Iterator[Source]:
     file = source.data
     if not isinstance(file, Path | ObjectFile):
         yield source
-    elif source.format is Format.JSONL and _has_lines(source, file):
+    elif source.format is Format.JSONL and _has_lines(source):
         size = source.size
         count = max(1, -(-size // part_bytes))
         bounds = [size * place // count for place in range(count + 1)]
@@ -102,16 +103,13 @@ def _pieces(source: Source, part_bytes: int) -> Iterator[Source]:
         yield source
 
 
-def _has_lines(source: Source, file: Path | ObjectFile) -> bool:
-    with open_file(file) as raw:
-        if raw.read(2) == _GZIP_MAGIC:
-            return False
-    with source.open() as stream:
-        return not is_document(stream)
+def _has_lines(source: Source) -> bool:
+    with source.open(is_look=True) as stream:
+        return not isinstance(stream, gzip.GzipFile) and not is_document(stream)
 
 
 def _is_parquet(file: Path | ObjectFile) -> bool:
-    with open_file(file) as raw:
+    with open_file(file, is_look=True) as raw:
         return raw.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC
 
 

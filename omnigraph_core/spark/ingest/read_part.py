@@ -6,7 +6,7 @@ again, or twice at once.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow.compute as pc
 
@@ -17,14 +17,14 @@ from omnigraph_core.write.batches import FRESH, Places
 from omnigraph_core.write.collect import Reading, collect
 from omnigraph_core.write.embed import VectorFiller
 from omnigraph_core.write.files import TableFiles
-from omnigraph_core.write.progress import Reporter, Step
+from omnigraph_core.write.progress import Reporter
 from omnigraph_core.write.slices import LineSlice, RowGroups
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from omnigraph_core.spark.ingest.model import Job, Part
-    from omnigraph_core.storage.scratch import Scratch
+
+READ: Final = "read"
+"""The kind of object that a part leaves when it is done."""
 
 
 def read_part(job: Job, part: Part) -> PartRead:
@@ -42,7 +42,7 @@ def read_part(job: Job, part: Part) -> PartRead:
         with TableFiles(job.open, _nobody) as files:
             collected = collect(reading, files, filler)
     rows = {key: keys.num_rows for key, keys in collected.keys.items() if keys.num_rows}
-    kind = f"read-{part.number}-{sum(rows.values())}"
+    kind = f"{READ}-{part.number}-{sum(rows.values())}"
     keys = job.scratch.put_tables(kind, key_tables(collected))
     return PartRead(
         part.number,
@@ -58,30 +58,6 @@ def read_part(job: Job, part: Part) -> PartRead:
         collected.pending,
         _size(part),
     )
-
-
-class PartProgress:
-    """Rows of parts that are done, by the names of what they have left."""
-
-    def __init__(self, scratch: Scratch, reporter: Reporter) -> None:
-        self._scratch = scratch
-        self._reporter = reporter
-        self._told = 0
-
-    def tell(self, done: int) -> None:
-        rows = {}
-        for name in self._scratch.names("read-"):
-            _, part, count, *_ = name.split("-")
-            rows[part] = int(count)
-        self._add(sum(rows.values()))
-
-    def end(self, read: Sequence[PartRead]) -> None:
-        self._add(sum(sum(part.rows.values()) for part in read))
-
-    def _add(self, rows: int) -> None:
-        for step in (Step.READ, Step.VALIDATED, Step.STAGED):
-            self._reporter.add(step, max(rows - self._told, 0))
-        self._told = max(rows, self._told)
 
 
 def _reading(job: Job, part: Part, problems: Violations) -> Reading:

@@ -66,8 +66,10 @@ class LoadSteps:
     def plan(self, sources: Sequence[Source], options: LoadOptions) -> None:
         """Say what the run loads. The same plan again is nothing new.
 
+        The plan names the files of directories and patterns, so every later step reads the same.
+
         Raises:
-            ConflictError: the run has another plan.
+            ConflictError: the run has another plan, also if a directory has other files now.
             ConfigError: files for rejects, dry runs and keys of callers do not go with steps.
         """
         write = options.write
@@ -92,7 +94,8 @@ class LoadSteps:
             self._kept.keep_plan(plan | {"sources": documents, "units": places_of(sources).units})
         elif any(known[name] != value for name, value in plan.items()):
             raise ConflictError(
-                f"the run `{self._run}` loads something else", hint="choose another name"
+                f"the run `{self._run}` loads something else",
+                hint="choose another name; `load_steps` goes on with the files of the first plan",
             )
 
     def read(self) -> Mapping[str, int]:

@@ -57,6 +57,52 @@ def test_a_line_for_people(folder: Path, graph: Omnigraph) -> None:
     assert rows(graph) == {"edge:Holds": 1, "node:Bin": 1, "node:Part": 2}
 
 
+def test_directories_and_patterns(folder: Path, graph: Omnigraph) -> None:
+    exports = folder / "exports"
+    (exports / "nodes").mkdir(parents=True)
+    (exports / "stock.jsonl").write_text(STOCK)
+    (exports / "nodes" / "Bin.csv").write_text("code\nB1\nB2\n")
+    (exports / "_SUCCESS").touch()
+    done = omnigraph("load", "stock", "--data", "exports", folder=folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert rows(graph) == {"edge:Holds": 1, "node:Bin": 3, "node:Part": 2}
+    done = omnigraph("load", "stock", "--data", "exports/*.jsonl", folder=folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert rows(graph) == {"edge:Holds": 1, "node:Bin": 1, "node:Part": 2}
+
+
+def test_a_mistake_in_the_third_file_of_a_directory(folder: Path, graph: Omnigraph) -> None:
+    (folder / "exports").mkdir()
+    (folder / "exports" / "1.jsonl").write_text(STOCK)
+    (folder / "exports" / "2.jsonl.gz").write_bytes(gzip.compress(b""))
+    (folder / "exports" / "wrong.jsonl").write_text(WRONG)
+    done = omnigraph("load", "stock", "--data", "exports", folder=folder)
+    assert done.returncode != 0
+    for problem in PROBLEMS:
+        assert f"exports/{problem}" in done.stderr
+    assert not any(rows(graph).values())
+
+
+def test_inputs_that_cannot_be_loaded(folder: Path) -> None:
+    (folder / "exports").mkdir()
+    (folder / "exports" / "stock.jsonl").write_text(STOCK)
+    (folder / "exports" / "README.md").touch()
+    (folder / "empty").mkdir()
+    data = [word for name in ("exports", "empty", "none/*.csv") for word in ("--data", name)]
+    done = omnigraph("load", "stock", *data, folder=folder)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        "error: 3 inputs cannot be loaded:\n"
+        "  exports/README.md: cannot tell the format from the name\n"
+        "  no files to load in the directory empty\n"
+        "  no file matches none/*.csv\n"
+        "hint: name the format, or use one of the suffixes .jsonl .ndjson .json .csv .parquet "
+        ".arrow .feather .ipc; names that begin with `_` or `.` are left out; `*` and `?` match "
+        "within a name, but no `_` or `.` at its start; `**` matches directories; leave files out "
+        "with a pattern, as in 'exports/*.jsonl'\n"
+    )
+
+
 def test_a_document_for_machines(folder: Path, graph: Omnigraph) -> None:
     done = omnigraph(
         "load", "--uri", "stock", "--data", "stock.jsonl", "--mode", "merge", "--as", "ada",

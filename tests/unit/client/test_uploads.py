@@ -59,3 +59,21 @@ def test_one_table_needs_no_name() -> None:
     start = body.index(b"\r\n\r\n") + 4
     with pa.ipc.open_stream(body[start:]) as stream:
         assert stream.read_all() == TABLE
+
+
+def test_files_of_one_name_in_several_directories(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "x.jsonl").write_text("{}\n")
+    planned = plan_upload(open_sources(tmp_path))
+    assert planned.names == {
+        "x.jsonl": f"{tmp_path}/a/x.jsonl",
+        "2-x.jsonl": f"{tmp_path}/b/x.jsonl",
+    }
+    for folder in ("a", "b"):
+        (tmp_path / folder / "Part.csv").write_text("sku\n")
+    mixed = plan_upload(open_sources(tmp_path))
+    assert mixed.names == {
+        "x.jsonl": f"{tmp_path}/a/x.jsonl",
+        "4-x.jsonl": f"{tmp_path}/b/x.jsonl",
+    }, "a name that two tables have is not taken for that of one of them"

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnigraph_core.errors import ConfigError
+from omnigraph_core.write import slices
 from omnigraph_core.write.slices import LineSlice
 
 if TYPE_CHECKING:
@@ -51,3 +52,28 @@ def test_reading_again_counts_anew(file: Path) -> None:
 def test_a_file_that_is_gone(file: Path) -> None:
     with pytest.raises(ConfigError, match="cannot read"):
         LineSlice(file.with_name("gone"), 0, 1).open()
+
+
+def test_parts_of_one_long_line_read_no_more_than_themselves(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slices, "_PIECE", 16)
+    file.write_bytes(b"a" * 2_000 + b"\nb\n")
+    read = 0
+
+    class Counted(io.FileIO):
+        def read(self, size: int | None = -1) -> bytes:  # type: ignore[override]
+            nonlocal read
+            data = super().read(size)
+            read += len(data)
+            return data
+
+    monkeypatch.setattr(slices, "open_file", Counted)
+    counts = []
+    for start, stop in pairwise([*range(0, 2_000, 100), 2_003]):
+        part = LineSlice(file, start, stop)
+        with io.BufferedReader(part.open(), 16) as stream:
+            stream.read()
+        counts.append(part.line_count)
+    assert counts == [1, *[0] * 18, 1]
+    assert read < 2 * 2_003 + 20 * 32, "the first part reads the line, the others themselves"

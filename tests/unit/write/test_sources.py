@@ -109,10 +109,10 @@ def test_unknown_suffix(tmp_path: Path, name: str) -> None:
         open_sources(tmp_path / name)
 
 
-def test_missing_file_directory_and_format(tmp_path: Path) -> None:
+def test_missing_file_empty_directory_and_format(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no such file"):
         open_sources(tmp_path / "a.jsonl")
-    with pytest.raises(ConfigError, match="is a directory"):
+    with pytest.raises(ConfigError, match="no files to load in"):
         open_sources(tmp_path)
     with pytest.raises(ConfigError, match="unknown format `xml`"):
         open_sources(b"", format="xml")
