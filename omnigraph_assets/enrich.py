@@ -13,7 +13,7 @@ from omnigraph_assets.accepted import AcceptedState
 from omnigraph_assets.config import GraphConfig
 from omnigraph_assets.load import refuse_stale
 from omnigraph_assets.names import Names
-from omnigraph_assets.told import failures
+from omnigraph_assets.told import failures, spark_metadata
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.errors import MergeConflicts
 from omnigraph_core.schema.catalog import EdgeType, NodeType
@@ -117,11 +117,13 @@ def build_indexes(config: GraphConfig, state: AcceptedState) -> dg.AssetsDefinit
         with failures(), config.open() as graph:
             refuse_stale(graph, branch, state)
             if any(key in chosen for key in columns.values()):
-                for report in graph.ensure_indices(branch=branch, engine=config.engine):
+                reports = graph.ensure_indices(branch=branch, engine=config.engine)
+                for report in reports:
                     key = columns[report.table_key, report.column]
                     if key in chosen:
                         chosen = chosen - {key}  # a column may have two indexes
-                        yield dg.MaterializeResult(key, metadata=_covered(report))
+                        about = {**_covered(report), **spark_metadata(reports.spark)}
+                        yield dg.MaterializeResult(key, metadata=about)
             if topology.key in chosen:
                 yield dg.MaterializeResult(
                     topology.key, metadata=_walked(graph, branch, catalog.edges.values())

@@ -7,7 +7,7 @@ import dagster as dg
 
 from omnigraph_assets.config import GraphConfig
 from omnigraph_assets.names import Names
-from omnigraph_assets.told import failures
+from omnigraph_assets.told import failures, spark_metadata
 
 
 class CleanupConfig(dg.Config):
@@ -57,6 +57,7 @@ def build_maintenance(target: GraphConfig) -> dg.AssetsDefinition:
                         "fragments_removed": sum(table.fragments_removed for table in tables),
                         "fragments_added": sum(table.fragments_added for table in tables),
                         "tables": dg.MetadataValue.json([table.to_json() for table in tables]),
+                        **spark_metadata(tables.spark),
                     },
                 )
             if specs["cleanup"].key in chosen:
@@ -72,6 +73,7 @@ def build_maintenance(target: GraphConfig) -> dg.AssetsDefinition:
                         "is_preview": report.is_preview,
                         "bytes_removed": report.bytes_removed,
                         "versions_removed": sum(b.old_versions_removed for b in report.branches),
+                        **spark_metadata(report.spark),
                     },
                 )
 

@@ -115,7 +115,7 @@ def manifest_metadata(config: GraphConfig, published: Published) -> dict[str, An
 
 
 def spark_metadata(report: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The Spark UI and the jobs of a load on Spark; nothing of a load in one process."""
+    """The Spark UI and the jobs of work on Spark; nothing of work in one process."""
     if report is None:
         return {}
     ui = {} if report["ui"] is None else {"spark_ui": dg.MetadataValue.url(report["ui"])}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 import typer
 
 from omnigraph_core.cli.files import read_text
-from omnigraph_core.cli.output import count, print_json, print_lines, row_counts
+from omnigraph_core.cli.output import count, print_json, print_lines, row_counts, spark_lines
 from omnigraph_core.errors import ConfigError, MergeConflicts
 
 if TYPE_CHECKING:
@@ -162,6 +162,7 @@ def _lines(result: MergeResult, headline: str, actor: str | None) -> Iterator[st
         yield f"actor_id: {actor}"
     if result.commit is not None:
         yield f"commit_id: {result.commit.graph_commit_id}"
+    yield from spark_lines(result)
 
 
 def _table_line(table: TableMerge) -> str:

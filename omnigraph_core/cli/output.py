@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import typer
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from omnigraph_core.diff.model import ChangeStats
+    from omnigraph_core.job_report import SparkResult, SparkResults
 
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
 _UNSEEN: Final = {
@@ -56,6 +57,20 @@ def print_json_list(document: Mapping[str, object], name: str, items: Iterable[o
         typer.echo(f"{before}{text}", nl=False)
         before, after = ",\n    ", "\n  "
     typer.echo(f"{after}]{closing}")
+
+
+def spark_lines(result: SparkResult | SparkResults[Any]) -> Iterator[str]:
+    """What the jobs of Spark wrote, all together, and what Spark wrote to its disks for it."""
+    if result.spark is None:
+        return
+    jobs = result.spark["jobs"]
+    rows, files, size = (sum(job[name] for job in jobs) for name in ("rows", "files", "bytes"))
+    spilled = sum(job["spilled_bytes"] or 0 for job in jobs)
+    seconds = sum(job["seconds"] for job in jobs)
+    yield (
+        f"spark: {count(len(jobs), 'job')} in {seconds:.1f} s, {count(rows, 'row')} in "
+        f"{count(files, 'file')} of {size:,} bytes, {spilled:,} bytes spilled"
+    )
 
 
 def print_lines(lines: Iterable[str]) -> None:

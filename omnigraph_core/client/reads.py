@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from omnigraph_core.exec.guard import Cancellation
     from omnigraph_core.exec.result import QueryResult
     from omnigraph_core.history.snapshots import ReadTarget
+    from omnigraph_core.job_report import SparkResults
     from omnigraph_core.plan.report import PlanReport
 
 _LOCAL = "local"
@@ -114,15 +115,13 @@ class Reads(Branches, Jobs):
 
     def ensure_indices(
         self, *, branch: str = MAIN, engine: str = "auto", actor: str | None = None
-    ) -> tuple[IndexReport, ...]:
+    ) -> SparkResults[IndexReport]:
         """Build what is missing of every index the schema asks for, with at most one commit."""
-        from omnigraph_core.client.decode.upkeep import decode_indexes
+        from omnigraph_core.client.decode.upkeep import decode_built
 
         refuse_actor(actor)
         refuse_engine(engine)
-        return understood(
-            decode_indexes, self._worked(write("POST", "/indexes", {"branch": branch}))
-        )
+        return understood(decode_built, self._worked(write("POST", "/indexes", {"branch": branch})))
 
     def index_status(self, target: str | ReadTarget | Snapshot = MAIN) -> tuple[IndexReport, ...]:
         """How much every index the schema asks for covers."""

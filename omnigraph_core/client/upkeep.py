@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from omnigraph_core.engine.cleanup import CleanupReport
     from omnigraph_core.engine.optimize import TableOptimizeStats
     from omnigraph_core.engine.verifying.model import VerifyReport
+    from omnigraph_core.job_report import SparkResults
 
 
 class Upkeep(Jobs):
@@ -36,7 +37,7 @@ class Upkeep(Jobs):
         include_inherited: bool = False,
         engine: str = "auto",
         actor: str | None = None,
-    ) -> tuple[TableOptimizeStats, ...]:
+    ) -> SparkResults[TableOptimizeStats]:
         """Compact tables and complete their indexes; the rows stay the same."""
         from omnigraph_core.client.decode.upkeep import decode_optimized
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
+from omnigraph_core.job_report import SparkResult, spark_member
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -113,7 +115,7 @@ class ChangeStats:
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeSet:
+class ChangeSet(SparkResult):
     """Everything that differs between two snapshots: nodes then edges, by type, then id.
 
     `branch` is the one both are of, None if they are of two. Before the first commit there is
@@ -154,6 +156,7 @@ class ChangeSet:
                 ],
                 "schema_steps": list(self.stats.schema_steps),
             },
+            **spark_member(self),
             "changes": [change.to_json(has_values=has_values) for change in self.changes],
         }
 

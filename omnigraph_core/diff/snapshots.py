@@ -13,6 +13,7 @@ from omnigraph_core.diff.model import EVERYTHING, ChangeSet, ChangeStats, TableC
 from omnigraph_core.diff.rows import compare_tables
 from omnigraph_core.diff.schemas import compare_schemas
 from omnigraph_core.diff.tables import pair_tables
+from omnigraph_core.job_report import job_facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -41,9 +42,20 @@ class SnapshotDiff:
 
     def iter_tables(self) -> Iterator[TableDiff]:
         """One table after another, compared when it is asked for."""
-        return (
-            compare_tables(self.context, pair, self.filter, self.workers) for pair in self.pairs
-        )
+        return map(self._compared, self.pairs)
+
+    def _compared(self, pair: TablePair) -> TableDiff:
+        with job_facts(
+            operation="diff",
+            commit=_range(s.commit.graph_commit_id for s in self._sides),
+            branch=_range(s.branch for s in self._sides),
+            type=pair.type.table_key,
+        ):
+            return compare_tables(self.context, pair, self.filter, self.workers)
+
+    @property
+    def _sides(self) -> tuple[Snapshot, ...]:
+        return (self.after,) if self.before is None else (self.before, self.after)
 
     def iter_changes(
         self,
@@ -122,6 +134,15 @@ def compare_snapshots(
     schema = compare_schemas(context, before, after)
     pairs = pair_tables(before, after, schema.continuity, filter, is_successive=is_successive)
     return SnapshotDiff(context, before, after, filter, pairs, schema, workers)
+
+
+def _range(names: Iterable[str]) -> str:
+    """Both sides, or the one that they have in common.
+
+    >>> _range(["main", "review"]), _range(["main", "main"])
+    ('main..review', 'main')
+    """
+    return "..".join(dict.fromkeys(names))
 
 
 def _stats(counts: list[TableChanges], schema_steps: tuple[str, ...]) -> ChangeStats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from omnigraph_core.engine.beyond import SPARK, check_engine, spark_module
@@ -32,7 +33,7 @@ def backfill_with(
     check_engine(engine)
     if engine != SPARK:
         return backfill(context, options, embedder, progress=progress)
-    with job_facts(operation="embed", branch=options.branch):
+    with job_facts(operation="embed", branch=options.branch) as report:
         spark = spark_module("embed.backfill")
         result: BackfillResult = spark.backfill_on_spark(context, options, progress=progress)
-    return result
+    return replace(result, spark=report.result)

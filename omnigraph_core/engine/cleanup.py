@@ -25,6 +25,8 @@ from omnigraph_core.failpoints import declare
 from omnigraph_core.history import refs
 from omnigraph_core.history.refs import CleanupIntent
 from omnigraph_core.ids import new_ulid
+from omnigraph_core.job_report import SparkResult, job_facts, spark_member
+from omnigraph_core.manifest.image import MAIN
 from omnigraph_core.manifest.layout import BRANCH_MANIFESTS, branch_manifest_path
 from omnigraph_core.settings import MAINTENANCE_CONCURRENCY
 from omnigraph_core.storage.derived import DERIVED, list_derived, read_pins
@@ -90,7 +92,7 @@ class TableCleanup:
 
 
 @dataclass(frozen=True, slots=True)
-class CleanupReport:
+class CleanupReport(SparkResult):
     """What is, or would be, removed; derived files are made again when they are needed."""
 
     is_preview: bool
@@ -118,6 +120,7 @@ class CleanupReport:
             "derived_bytes_removed": self.derived_bytes_removed,
             "branches": [branch.to_json() for branch in self.branches],
             "tables": [table.to_json() for table in self.tables],
+            **spark_member(self),
         }
 
 
@@ -141,7 +144,10 @@ def cleanup(
     """
     started, store = time.time(), context.store
     older_than = started - policy.grace
-    with _listed(store, workers, older_than=older_than) as tables:
+    with (
+        _described(context, workers, branches),
+        _listed(store, workers, older_than=older_than) as tables,
+    ):
         derived = list_derived(store)
         plans = plan_catalogs(context, policy, branches=branches, is_preview=is_preview)
         intent = None if is_preview else _announce(context, plans)
@@ -160,6 +166,17 @@ def cleanup(
     derived_bytes = sum(file.size for file in outdated)
     rows = _table_rows(garbage, kept)
     return CleanupReport(is_preview, _branch_rows(plans), rows, len(outdated), derived_bytes)
+
+
+def _described(
+    context: GraphContext, workers: Workers | None, branches: Collection[str] | None
+) -> AbstractContextManager[object]:
+    """Name branches and types in the jobs of others; this process has no jobs to describe."""
+    if workers is None:
+        return nullcontext()
+    names = refs.list_branch_names(context.store) if branches is None else sorted(branches)
+    _, main = context.head(MAIN)
+    return job_facts(branch=names, tables=main.snapshot.table_keys)
 
 
 def _listed(

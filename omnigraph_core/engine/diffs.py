@@ -17,6 +17,7 @@ from omnigraph_core.engine.comparing import workers_for
 from omnigraph_core.engine.protection import hold
 from omnigraph_core.errors import ConfigError
 from omnigraph_core.history.snapshots import ReadTarget, state_at
+from omnigraph_core.job_report import job_facts
 from omnigraph_core.manifest.image import MAIN
 from omnigraph_core.policy.model import Action
 
@@ -51,8 +52,10 @@ class OpenDiff:
 
     @classmethod
     def of(cls, found: SnapshotDiff) -> OpenDiff:
-        tables = tuple(found.iter_tables())
-        return cls(found.change_set(has_values=False, limit=0, tables=tables), found, tables)
+        with job_facts(operation="diff") as report:
+            tables = tuple(found.iter_tables())
+        summary = found.change_set(has_values=False, limit=0, tables=tables)
+        return cls(replace(summary, spark=report.result), found, tables)
 
     def iter_changes(
         self, *, has_values: bool = True, limit: int | None = None
@@ -96,9 +99,10 @@ class Diffs:
         """
         before, after = self._snapshots(source, target)
         _check_limit(limit)
-        with workers_for(engine, self._context) as workers:
+        with job_facts(operation="diff") as report, workers_for(engine, self._context) as workers:
             found = self._compared(before, after, filter, workers=workers)
-            return found.change_set(has_values=has_values, limit=limit)
+            changes = found.change_set(has_values=has_values, limit=limit)
+        return replace(changes, spark=report.result)
 
     def diff_commits(
         self,
@@ -138,9 +142,10 @@ class Diffs:
         """
         after = self._after(commit_id)
         _check_limit(limit)
-        with workers_for(engine, self._context) as workers:
+        with job_facts(operation="diff") as report, workers_for(engine, self._context) as workers:
             found = self._compared_commit(after, filter, workers)
-            return found.change_set(has_values=has_values, limit=limit)
+            changes = found.change_set(has_values=has_values, limit=limit)
+        return replace(changes, spark=report.result)
 
     def iter_diff(
         self,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from omnigraph_core.errors import VersionConflict
 from omnigraph_core.exec.catalogs import accepted_catalog
 from omnigraph_core.history.door import commit
+from omnigraph_core.job_report import job_facts
 from omnigraph_core.manifest.changes import UpdateTable
 from omnigraph_core.manifest.image import MAIN, TableOperation
 from omnigraph_core.manifest.publisher import CommitDraft
@@ -135,7 +136,8 @@ def ensure_indices(
     ]
     tables = open_tables(context, entries)
     wanted = [(table, requests[e.table_key]) for table, e in zip(tables, entries, strict=True)]
-    done = _build_in_threads(wanted) if workers is None else workers.index(wanted)
+    with job_facts(commit=snapshot.commit.graph_commit_id, tables=snapshot.table_keys):
+        done = _build_in_threads(wanted) if workers is None else workers.index(wanted)
     work = {
         entry.table_key: (table, names)
         for entry, (table, names) in zip(entries, done, strict=True)

@@ -17,6 +17,7 @@ from omnigraph_core.errors import ConfigError, StorageError
 from omnigraph_core.exec.catalogs import accepted_catalog
 from omnigraph_core.exec.graph_data import GraphData
 from omnigraph_core.ids import node_table_key
+from omnigraph_core.job_report import job_facts
 from omnigraph_core.settings import DERIVED_FILES
 from omnigraph_core.topology.link_files import KIND, LinkTables
 from omnigraph_core.topology.links import keep_links
@@ -110,7 +111,9 @@ def _build(
     if files.about(KIND, tables.key) is not None:
         return TopologyReport(edge.table_key, count, TopologyOutcome.KEPT)
     if workers is not None:
-        workers.link(tables)
+        commit_id = graph.snapshot.commit.graph_commit_id
+        with job_facts(commit=commit_id, type=edge.table_key):
+            workers.link(tables)
     else:
         ends = graph.nodes(edge.source), graph.nodes(edge.target)
         keep_links(graph.edges(edge.name), *ends, graph.cache, files)

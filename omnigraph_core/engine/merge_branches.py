@@ -27,6 +27,7 @@ from omnigraph_core.history import door
 from omnigraph_core.history.bases import find_base, nearest
 from omnigraph_core.history.branches import catalog_of
 from omnigraph_core.history.snapshots import state_at_commit
+from omnigraph_core.job_report import job_facts
 from omnigraph_core.manifest.catalog import load_latest
 from omnigraph_core.manifest.changes import touched
 from omnigraph_core.manifest.names import check_actor, is_internal
@@ -85,9 +86,10 @@ def merge_into(
     check_actor(actor)
     ref, state = context.head(names[0])
     merge = _Merge(context, names, ref, state, options, operation, if_commit, actor, workers)
-    if if_commit is not None or options.is_dry_run:
-        return merge.attempt()
-    return land(context, names[1], merge.attempt)
+    with job_facts(operation="merge", commit=merge.source_id, branch=names[1]):
+        if if_commit is not None or options.is_dry_run:
+            return merge.attempt()
+        return land(context, names[1], merge.attempt)
 
 
 def land(context: GraphContext, branch: str, attempt: Callable[[], T]) -> T:
@@ -239,9 +241,10 @@ class _Merge:
         if opened.conflicts:
             return refused(opened.conflicts)
         theirs = self.source.snapshot
-        return stage_merge(
-            self.context, opened.state, target, theirs, self.options, workers=self.workers
-        )
+        with job_facts(tables={**theirs.table_keys, **target.snapshot.table_keys}):
+            return stage_merge(
+                self.context, opened.state, target, theirs, self.options, workers=self.workers
+            )
 
     def _merged(
         self, ref: BranchRef, target: CatalogState, staged: StagedMerge, result: MergeResult

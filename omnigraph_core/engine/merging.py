@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from omnigraph_core.engine import merge_branches, merge_commits
@@ -73,7 +74,10 @@ class Merging:
         if delete_branch:
             self._rights.demand(Action.BRANCH_DELETE, target_branch=source, actor=actor)
         options = merge_options(strategy, resolve, choices, is_dry_run=dry_run)
-        with job_facts(branch=into), workers_for(engine, self._context) as workers:
+        with (
+            job_facts(operation="merge") as report,
+            workers_for(engine, self._context) as workers,
+        ):
             result = merge_branches.merge_into(
                 self._context,
                 source,
@@ -85,6 +89,7 @@ class Merging:
                 actor=actor,
                 workers=workers,
             )
+        result = replace(result, spark=report.result)
         if not delete_branch or dry_run:
             return result
         return merge_branches.delete_merged(self._context, result, actor=actor)

@@ -22,6 +22,7 @@ from omnigraph_core.engine.indexing import (
 )
 from omnigraph_core.errors import PreconditionFailed, StorageError, VersionConflict
 from omnigraph_core.history.door import commit
+from omnigraph_core.job_report import job_facts
 from omnigraph_core.manifest.changes import UpdateTable
 from omnigraph_core.manifest.image import MAIN, TableOperation
 from omnigraph_core.manifest.layout import (
@@ -118,7 +119,8 @@ def optimize(
     def work_on(snapshot: Snapshot, table_keys: Collection[str]) -> dict[str, _Work]:
         if workers is None:
             return _optimize_tables(context, snapshot, table_keys)
-        return _optimize_elsewhere(context, workers, snapshot, table_keys)
+        with job_facts(commit=snapshot.commit.graph_commit_id, tables=snapshot.table_keys):
+            return _optimize_elsewhere(context, workers, snapshot, table_keys)
 
     ref, state = context.head(branch)
     snapshot = state.snapshot

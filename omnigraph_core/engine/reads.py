@@ -17,12 +17,13 @@ from omnigraph_core.engine.beyond import (
 from omnigraph_core.engine.plans import Facts, explain_read, profile_read
 from omnigraph_core.engine.workers import workers_for
 from omnigraph_core.exec.catalogs import accepted_catalog
+from omnigraph_core.exec.context import iter_table_keys
 from omnigraph_core.exec.graph_data import GraphData
 from omnigraph_core.exec.guard import check_limits
 from omnigraph_core.exec.result import QueryResult
 from omnigraph_core.exec.run import Limits, execute
 from omnigraph_core.history.snapshots import ReadTarget
-from omnigraph_core.job_report import job_facts
+from omnigraph_core.job_report import SparkResults, job_facts
 from omnigraph_core.manifest.image import MAIN
 from omnigraph_core.manifest.snapshot import Snapshot
 from omnigraph_core.policy.model import Action
@@ -166,7 +167,7 @@ class Reads:
 
     def ensure_indices(
         self, *, branch: str = MAIN, engine: str = AUTO, actor: str | None = None
-    ) -> tuple[IndexReport, ...]:
+    ) -> SparkResults[IndexReport]:
         """Build what is missing of every index the schema asks for, with at most one commit.
 
         Tables as another branch made them are left to that branch. No answer depends on an index.
@@ -180,8 +181,9 @@ class Reads:
         """
         actor = self._rights.demand(Action.ADMIN, actor=actor)
         workers = workers_for(engine, self._context, branch)
-        with job_facts(operation="index", branch=branch):
-            return indexing.ensure_indices(self._context, branch, actor=actor, workers=workers)
+        with job_facts(operation="index", branch=branch) as report:
+            indexes = indexing.ensure_indices(self._context, branch, actor=actor, workers=workers)
+        return SparkResults(indexes, spark=report.result)
 
     def index_status(self, target: str | ReadTarget | Snapshot = MAIN) -> tuple[IndexReport, ...]:
         """How much every index the schema asks for covers.
@@ -222,9 +224,13 @@ class Reads:
         is_beyond = engine != LOCAL and (
             chosen(engine, read.plan, Facts(graph), catalog).engine == SPARK
         )
-        run = execute_on_spark if is_beyond else execute
-        rows = run(graph, read, params, self._embedder, limits)
-        return QueryResult(read.plan.ir.name, read.columns, rows, snapshot)
+        if not is_beyond:
+            rows = execute(graph, read, params, self._embedder, limits)
+            return QueryResult(read.plan.ir.name, read.columns, rows, snapshot)
+        commit_id, types = snapshot.commit.graph_commit_id, iter_table_keys(read.plan.ir.pipeline)
+        with job_facts(commit=commit_id, branch=snapshot.branch, type=types) as report:
+            rows = execute_on_spark(graph, read, params, self._embedder, limits)
+        return QueryResult(read.plan.ir.name, read.columns, rows, snapshot, spark=report.result)
 
     def _data(self, snapshot: Snapshot, catalog: Catalog) -> GraphData:
         return GraphData(self._context, snapshot, catalog, shared_cache(), self._derived)

@@ -46,8 +46,11 @@ class Garbage:
 class Sweeper(Protocol):
     """The old files of all tables, as they were listed when it was made."""
 
-    def mark(self, kept: Collection[Pin]) -> Mapping[str, Garbage]:
+    def mark(self, kept: Mapping[Pin, str]) -> Mapping[str, Garbage]:
         """How much of each table, by location, no kept version reaches.
+
+        Args:
+            kept: the versions, with the keys of their tables.
 
         Raises:
             StorageError: a kept version cannot be read.
@@ -70,7 +73,7 @@ class SweeperHere:
         }
         self._garbage: dict[str, list[TableFile]] = {}
 
-    def mark(self, kept: Collection[Pin]) -> Mapping[str, Garbage]:
+    def mark(self, kept: Mapping[Pin, str]) -> Mapping[str, Garbage]:
         needed = reached(self._store, kept)
         self._garbage = {
             location: [file for file in files if file.unit not in needed.get(location, ())]

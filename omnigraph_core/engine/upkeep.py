@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from omnigraph_core.engine.beyond import AUTO
@@ -11,7 +12,7 @@ from omnigraph_core.engine.optimize import optimize
 from omnigraph_core.engine.verify import verify
 from omnigraph_core.engine.workers import workers_for
 from omnigraph_core.history.retention import retention
-from omnigraph_core.job_report import job_facts
+from omnigraph_core.job_report import SparkResults, job_facts
 from omnigraph_core.manifest.image import MAIN
 from omnigraph_core.policy.model import Action
 
@@ -42,7 +43,7 @@ class Upkeep:
         include_inherited: bool = False,
         engine: str = AUTO,
         actor: str | None = None,
-    ) -> tuple[TableOptimizeStats, ...]:
+    ) -> SparkResults[TableOptimizeStats]:
         """Compact tables and complete their indexes; the rows stay the same.
 
         Args:
@@ -52,7 +53,7 @@ class Upkeep:
                 these where they are on other machines and the branch has very many rows.
 
         Returns:
-            What was done to each table, or why nothing was.
+            What was done to each table, or why nothing was; `spark` of the tuple has the jobs.
 
         Raises:
             BranchNotFound: there is none of that name.
@@ -60,18 +61,19 @@ class Upkeep:
             JobFailed: Spark could not carry it out; nothing was committed.
         """
         actor = self._rights.demand(Action.ADMIN, actor=actor)
-        with job_facts(operation="optimize", branch=branch):
-            return optimize(
+        with job_facts(operation="optimize", branch=branch) as report:
+            tables = optimize(
                 self._context,
                 branch,
                 include_inherited=include_inherited,
                 actor=actor,
                 workers=workers_for(engine, self._context, branch),
             )
+        return SparkResults(tables, spark=report.result)
 
     def build_topology(
         self, *, branch: str = MAIN, edge_types: Sequence[str] = (), engine: str = AUTO
-    ) -> tuple[TopologyReport, ...]:
+    ) -> SparkResults[TopologyReport]:
         """Keep who is linked to whom as files beside the graph, before the first reader asks.
 
         Readers of the newest commit map these files; without them they resolve the ids of all
@@ -88,8 +90,11 @@ class Upkeep:
         """
         self._rights.demand(Action.READ, branch=branch)
         workers = workers_for(engine, self._context, branch)
-        with job_facts(operation="topology", branch=branch):
-            return build_topology(self._context, self._derived, branch, edge_types, workers=workers)
+        with job_facts(operation="topology", branch=branch) as report:
+            edges = build_topology(
+                self._context, self._derived, branch, edge_types, workers=workers
+            )
+        return SparkResults(edges, spark=report.result)
 
     def cleanup(
         self,
@@ -121,10 +126,11 @@ class Upkeep:
         policy = retention(keep, older_than, grace)
         chosen = None if branches is None else {name.strip() for name in branches}
         workers = workers_for(engine, self._context, MAIN)
-        with job_facts(operation="cleanup"):
-            return cleanup(
+        with job_facts(operation="cleanup") as report:
+            removed = cleanup(
                 self._context, policy, branches=chosen, is_preview=is_preview, workers=workers
             )
+        return replace(removed, spark=report.result)
 
     def verify(self, branch: str | None = None, *, is_deep: bool = False) -> VerifyReport:
         """Check that a branch, or all branches and tags, are whole. Nothing is changed.

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from omnigraph_core.ids import edge_table_key, node_table_key
 from omnigraph_core.ir.nodes import AntiJoin, Expand, NodeScan, OptionalJoin
 from omnigraph_core.query.typed import EntityKind
 
@@ -87,5 +88,19 @@ def _bindings(pipeline: Pipeline) -> Iterator[tuple[str, tuple[EntityKind, str]]
                     yield op.edge_binding, (EntityKind.EDGE, op.edge_type)
             case AntiJoin() | OptionalJoin():
                 yield from _bindings(op.inner)
+            case _:
+                continue
+
+
+def iter_table_keys(pipeline: Pipeline) -> Iterator[str]:
+    """The tables that a pipeline reads, at any depth; a table may come more than once."""
+    for op in pipeline:
+        match op:
+            case NodeScan():
+                yield node_table_key(op.type_name)
+            case Expand():
+                yield from (edge_table_key(op.edge_type), node_table_key(op.dst_type))
+            case AntiJoin() | OptionalJoin():
+                yield from iter_table_keys(op.inner)
             case _:
                 continue

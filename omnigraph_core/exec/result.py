@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from omnigraph_core.errors import ConfigError
 from omnigraph_core.exec.json_rows import content, plain_objects
+from omnigraph_core.job_report import SparkResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +31,7 @@ _MOMENT: Final = pa.timestamp("ms", "UTC")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class QueryResult:
+class QueryResult(SparkResult):
     """Rows of a read, the columns they have and the snapshot they were read from."""
 
     query_name: str

@@ -45,6 +45,11 @@ class Snapshot:
         """By table key, sorted."""
         return self.image.tables
 
+    @property
+    def table_keys(self) -> dict[str, str]:
+        """Table keys by location."""
+        return {entry.location: table_key for table_key, entry in self.tables.items()}
+
     def table(self, table_key: str) -> TableEntry:
         """
         Raises:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
+from omnigraph_core.job_report import SparkResult, spark_member
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -172,7 +174,7 @@ class TableMerge:
 
 
 @dataclass(frozen=True, slots=True)
-class MergeResult:
+class MergeResult(SparkResult):
     """What came of a merge; of a dry run, what would.
 
     A dry run lists its conflicts here; a merge that has any raises `MergeConflicts`.
@@ -214,4 +216,5 @@ class MergeResult:
             "tables": [table.to_json() for table in self.tables],
             "conflict_counts": dict(sorted(kinds.items())),
             "merge_conflicts": [conflict.to_json() for conflict in self.conflicts],
+            **spark_member(self),
         }

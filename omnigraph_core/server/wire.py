@@ -24,6 +24,10 @@ Age = Annotated[
     ),
 ]
 Bytes = Annotated[int, Field(gt=0, le=2**63 - 1, description="Bytes.")]
+SparkJobs = Annotated[
+    dict[str, Any] | None,
+    Field(description="The Spark UI and the jobs with metrics; absent if Spark ran no job."),
+]
 
 
 class ErrorCode(StrEnum):

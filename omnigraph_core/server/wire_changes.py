@@ -10,7 +10,7 @@ from omnigraph_core.diff.model import ChangeOp
 from omnigraph_core.history.snapshots import ReadTarget
 from omnigraph_core.query.typed import EntityKind
 from omnigraph_core.server.targets import named_target
-from omnigraph_core.server.wire import CommitOutput, Given, Microseconds
+from omnigraph_core.server.wire import CommitOutput, Given, Microseconds, SparkJobs
 from omnigraph_core.server.wire_history import Merging
 
 
@@ -90,6 +90,7 @@ class ChangeSetOutput(BaseModel):
     branch: str | None = Field(description="The branch of both; null if they are of two.")
     complete: bool = Field(description="False where a limit left changes out of the list.")
     stats: ChangeStatsOutput
+    spark: SparkJobs = None
     changes: list[EntityChangeOutput]
 
 

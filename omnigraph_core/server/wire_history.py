@@ -12,6 +12,7 @@ from omnigraph_core.server.wire import (
     Given,
     MergeConflictOutput,
     Microseconds,
+    SparkJobs,
 )
 
 
@@ -127,6 +128,7 @@ class BranchMergeOutput(BaseModel):
     tables: list[TableMergeOutput] | None = None
     conflict_counts: dict[str, int] | None = None
     merge_conflicts: list[MergeConflictOutput] | None = None
+    spark: SparkJobs = None
     commit: CommitOutput | None = None
 
 

@@ -13,6 +13,7 @@ from omnigraph_core.server.wire import (
     IngestTableOutput,
     LoadMode,
     Microseconds,
+    SparkJobs,
 )
 
 
@@ -36,9 +37,7 @@ class LoadOutput(BaseModel):
     vectors_pending: int
     dry_run: bool
     repeated: bool
-    spark: dict[str, Any] | None = Field(
-        default=None, description="The Spark UI and the jobs of a load on Spark, with metrics."
-    )
+    spark: SparkJobs = None
     rejects: str | None = Field(
         default=None, description="The records that break a rule, as JSON lines."
     )

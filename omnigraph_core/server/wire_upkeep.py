@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from omnigraph_core.server.wire import Given
+from omnigraph_core.server.wire import Given, SparkJobs
 
 LONGEST = 10**12
 """Seconds: far beyond any graph, and still a date."""
@@ -35,6 +35,7 @@ class OptimizeOutput(BaseModel):
     uri: str
     branch: str
     tables: list[TableOptimizeOutput]
+    spark: SparkJobs = None
 
 
 class CleanupRequest(Given):
@@ -80,6 +81,7 @@ class CleanupOutput(BaseModel):
     derived_bytes_removed: int
     branches: list[BranchCleanupOutput]
     tables: list[TableCleanupOutput]
+    spark: SparkJobs = None
 
 
 class VerifyRequest(Given):
@@ -129,6 +131,7 @@ class IndexListOutput(BaseModel):
     uri: str
     branch: str | None = Field(description="Null for a commit or a tag.")
     indexes: list[IndexOutput]
+    spark: SparkJobs = None
 
 
 class EmbeddingOutput(BaseModel):
@@ -151,6 +154,7 @@ class BackfillOutput(BaseModel):
     branch: str
     vectors_made: int
     commits: list[str]
+    spark: SparkJobs = None
 
 
 ParamKind = Literal[

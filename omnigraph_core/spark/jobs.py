@@ -44,7 +44,7 @@ _WATCH_SECONDS: Final = 0.25
 _STOP_SECONDS: Final = 10.0
 """How long a stopped job may take to say that it has ended."""
 
-_FACTS: Final = ("run", "branch", "type")
+_FACTS: Final = ("run", "commit", "branch", "type")
 
 _EVENTS_MILLISECONDS: Final = 1_000
 """How long Spark may take to count what a job did, after its end."""
@@ -341,7 +341,10 @@ class _ConnectJob:
         self.frame: DataFrame | None = None
         self.done = 0
         self._tag = f"{tag}-{re.sub('[^A-Za-z0-9_-]+', '-', name)}"
-        told = [f"{fact}={value}".replace(",", "_") for fact, value in facts.items()]
+        # A comma would end a tag.
+        told = [
+            f"{fact}={value}".replace(", ", "+").replace(",", "_") for fact, value in facts.items()
+        ]
         self._tags = (*session.getTags(), *told, self._tag)
         self._thread: threading.Thread | None = None
 

@@ -21,6 +21,7 @@ from lance.indices import IndicesBuilder
 
 from omnigraph_core.errors import InvariantBroken
 from omnigraph_core.failpoints import declare
+from omnigraph_core.job_report import count_written
 from omnigraph_core.storage.dataset import open_table
 from omnigraph_core.storage.fragments import current_fragments, layout
 from omnigraph_core.storage.translate import LIBRARY_ERRORS, brief, storage_error, translated
@@ -157,6 +158,7 @@ def build_segment(
     built = build(table, request, sorted(fragment_ids))
     if built is None:
         return None
+    _count_files(built)
     _BUILT.hit()
     files = _files(table, built.fragment_ids)
     return pickle.dumps(Segment(built, layout(table), files, begun_at))
@@ -203,6 +205,7 @@ def build_part(
         }
     with translated(f"building index `{request.name}`", table.uri):
         built = _create(table, request, sorted(fragment_ids), **options)
+    _count_files(built)
     return pickle.dumps(_dated(built, table))
 
 
@@ -218,6 +221,7 @@ def merge_parts(
     given = [pickle.loads(part) for part in parts]
     with translated(f"merging index `{request.name}`", table.uri):
         merged = table.dataset.merge_existing_index_segments(given)
+    _count_files(merged)
     _BUILT.hit()
     whole = dataclasses.replace(merged, fragment_ids=Bitmap(fragment_ids))
     return pickle.dumps(Segment(whole, layout(table), _files(table, fragment_ids), begun_at))
@@ -253,6 +257,12 @@ def _build_values(table: Table, request: IndexRequest, fragment_ids: list[int]) 
         # The files of a text segment are in parts until merged: unmerged, every search fails.
         # Merging compares version numbers, which mean nothing on detached versions.
         return table.dataset.merge_existing_index_segments([_dated(built, table)])
+
+
+def _count_files(built: Index) -> None:
+    """Count the files of an index, for reports; it has no rows of its own."""
+    files = built.files or ()
+    count_written(0, sum(file.size_bytes for file in files), len(files))
 
 
 def _dated(built: Index, table: Table) -> Index:

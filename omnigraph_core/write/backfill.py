@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from omnigraph_core.embedding.embedder import Task
 from omnigraph_core.exec.catalogs import accepted_catalog
+from omnigraph_core.job_report import SparkResult, spark_member
 from omnigraph_core.manifest.changes import UpdateTable
 from omnigraph_core.manifest.image import TableOperation
 from omnigraph_core.manifest.requirements import requirements_of
@@ -84,7 +85,7 @@ class EmbeddingStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class BackfillResult:
+class BackfillResult(SparkResult):
     """How many vectors were written, with which commits."""
 
     branch: str
@@ -96,6 +97,7 @@ class BackfillResult:
             "branch": self.branch,
             "vectors_made": self.vectors_made,
             "commits": list(self.commits),
+            **spark_member(self),
         }
 
 

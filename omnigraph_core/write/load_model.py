@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from omnigraph_core.job_report import SparkResult, spark_member
 from omnigraph_core.write.commit import WriteOptions
 from omnigraph_core.write.embed import EmbedMode
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     from omnigraph_core.manifest.image import GraphCommit
@@ -53,7 +53,7 @@ class TableLoad:
 
 
 @dataclass(frozen=True, slots=True)
-class LoadResult:
+class LoadResult(SparkResult):
     """What a load did. `commit` is None if there was nothing to load, or for a dry run."""
 
     branch: str
@@ -65,8 +65,6 @@ class LoadResult:
     vectors_pending: int = 0
     is_dry_run: bool = False
     is_repeat: bool = False
-    spark: Mapping[str, Any] | None = field(default=None, compare=False)
-    """The jobs of a load on Spark: as `SparkReport.to_json` tells them."""
 
     @property
     def nodes_loaded(self) -> int:
@@ -105,7 +103,7 @@ class LoadResult:
             "vectors_pending": self.vectors_pending,
             "dry_run": self.is_dry_run,
             "repeated": self.is_repeat,
-            **({} if self.spark is None else {"spark": self.spark}),
+            **spark_member(self),
         }
 
     def _rows(self, kind: str) -> int:

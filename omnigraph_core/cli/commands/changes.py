@@ -16,6 +16,7 @@ from omnigraph_core.cli.output import (
     print_json,
     print_json_list,
     print_lines,
+    spark_lines,
 )
 from omnigraph_core.cli.progress import busy
 from omnigraph_core.cli.snapshots import named_target
@@ -217,7 +218,7 @@ def _filter(
 
 def _print_counts(facts: dict[str, str], found: OpenDiff, *, as_json: bool) -> None:
     if not as_json:
-        print_lines(change_lines(found.summary.stats))
+        print_lines((*change_lines(found.summary.stats), *spark_lines(found.summary)))
         return
     document = facts | found.summary.to_json()
     del document["changes"], document["complete"]
@@ -232,6 +233,7 @@ def _print_changes(
     summary = found.summary
     if not as_json:
         print_changes(diff_lines(summary.stats, changes))
+        print_lines(spark_lines(summary))
         return
     is_complete = limit is None or summary.stats.total <= limit
     document = facts | replace(summary, is_complete=is_complete).to_json()

@@ -12,7 +12,7 @@ import typer
 
 from omnigraph_core.cli.interrupt import interruptible
 from omnigraph_core.cli.options import Engine, JsonOption, QuietOption
-from omnigraph_core.cli.output import count, print_json, print_lines
+from omnigraph_core.cli.output import count, print_json, print_lines, spark_lines
 from omnigraph_core.cli.progress import FileCounts, RowCounts, StatusLine
 from omnigraph_core.cli.target import GivenGraph, on_graph
 from omnigraph_core.embedding.files import EmbedJob, embed_file
@@ -223,3 +223,4 @@ def _backfill(
     made = count(result.vectors_made, "vector")
     typer.echo(f"embedded {graph.address} branch {on}: {made}")
     print_lines(f"commit_id: {commit}" for commit in result.commits)
+    print_lines(spark_lines(result))

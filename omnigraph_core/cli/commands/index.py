@@ -8,13 +8,14 @@ import typer
 
 from omnigraph_core.cli.interrupt import Witness, interruptible
 from omnigraph_core.cli.options import BranchOption, EngineOption, JsonOption, QuietOption
-from omnigraph_core.cli.output import count, print_json, print_lines
+from omnigraph_core.cli.output import count, print_json, print_lines, spark_lines
 from omnigraph_core.cli.progress import busy
 from omnigraph_core.cli.target import GivenGraph, on_graph
 from omnigraph_core.errors import ConfigError
+from omnigraph_core.job_report import spark_member
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from omnigraph_core.engine.indexing import IndexReport
 
@@ -48,12 +49,12 @@ def ensure(
     with interruptible(lambda: witness.outcome("built")), doing:
         reports = opened.ensure_indices(branch=on, engine=engine, actor=graph.actor)
     if as_json:
-        _print_json(graph.address, on, reports)
+        _print_json(graph.address, on, reports, spark_member(reports))
         return
     built = [report for report in reports if report.is_built]
     indexes = "index" if len(built) == 1 else "indexes"
     header = f"built {len(built)} {indexes} of {graph.address} branch {on}"
-    print_lines([header, *map(_line, built)])
+    print_lines([header, *map(_line, built), *spark_lines(reports)])
 
 
 @app.command()
@@ -76,9 +77,11 @@ def topology(
         reports = opened.build_topology(branch=on, edge_types=type or (), engine=engine)
     if as_json:
         edges = [report.to_json() for report in reports]
-        print_json({"uri": graph.address, "branch": on, "edge_types": edges})
+        facts = {"uri": graph.address, "branch": on}
+        print_json({**facts, "edge_types": edges, **spark_member(reports)})
         return
     print_lines(f"{item.table_key} {item.outcome} {count(item.edges, 'edge')}" for item in reports)
+    print_lines(spark_lines(reports))
 
 
 @app.command()
@@ -92,14 +95,16 @@ def status(
     with graph.busy("looking at indexes"):
         reports = opened.index_status(on)
     if as_json:
-        _print_json(graph.address, on, reports)
+        _print_json(graph.address, on, reports, {})
     else:
         print_lines(map(_line, reports))
 
 
-def _print_json(address: str, branch: str, reports: Sequence[IndexReport]) -> None:
+def _print_json(
+    address: str, branch: str, reports: Sequence[IndexReport], more: Mapping[str, object]
+) -> None:
     indexes = [report.to_json() for report in reports]
-    print_json({"uri": address, "branch": branch, "indexes": indexes})
+    print_json({"uri": address, "branch": branch, "indexes": indexes, **more})
 
 
 def _line(report: IndexReport) -> str:

@@ -23,13 +23,13 @@ from omnigraph_core.cli.options import (
     QuietOption,
     embed_choice,
 )
-from omnigraph_core.cli.output import count, print_json, print_lines
+from omnigraph_core.cli.output import count, print_json, print_lines, spark_lines
 from omnigraph_core.cli.progress import row_counts
 from omnigraph_core.cli.target import GivenGraph, on_graph
 from omnigraph_core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from omnigraph_core.cli.progress import RowCounts
@@ -215,23 +215,10 @@ def _done(result: LoadResult) -> str:
 def _outcome_lines(address: str, result: LoadResult, rejects: Path | None) -> Iterator[str]:
     if result.commit is not None:
         yield f"commit_id: {result.commit.graph_commit_id}"
-    if result.spark is not None and result.spark["jobs"]:
-        yield f"spark: {_spark_line(result.spark)}"
+    yield from spark_lines(result)
     if result.records_rejected:
         where = "name a file with --rejects to see them" if rejects is None else f"see {rejects}"
         yield f"rejected: {count(result.records_rejected, 'record')}, {where}"
     if result.vectors_pending and not result.is_dry_run:
         pending = count(result.vectors_pending, "vector")
         yield f"pending: {pending}, make them with `omnigraph embed {address}`"
-
-
-def _spark_line(report: Mapping[str, Any]) -> str:
-    """What the jobs of a load wrote, all together, and what Spark wrote to its disks for it."""
-    jobs = report["jobs"]
-    rows, files, size = (sum(job[name] for job in jobs) for name in ("rows", "files", "bytes"))
-    spilled = sum(job["spilled_bytes"] or 0 for job in jobs)
-    seconds = sum(job["seconds"] for job in jobs)
-    return (
-        f"{count(len(jobs), 'job')} in {seconds:.1f} s, {count(rows, 'row')} in "
-        f"{count(files, 'file')} of {size:,} bytes, {spilled:,} bytes spilled"
-    )

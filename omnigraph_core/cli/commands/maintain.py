@@ -12,9 +12,10 @@ import typer
 from omnigraph_core.cli.confirm import asked, can_ask
 from omnigraph_core.cli.interrupt import Witness, interruptible
 from omnigraph_core.cli.options import BranchOption, EngineOption, JsonOption, QuietOption
-from omnigraph_core.cli.output import count, print_json, print_lines
+from omnigraph_core.cli.output import count, print_json, print_lines, spark_lines
 from omnigraph_core.cli.progress import busy
 from omnigraph_core.cli.target import GivenGraph, on_graph
+from omnigraph_core.job_report import spark_member
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -119,10 +120,11 @@ def optimize(
         )
     if as_json:
         document = [table.to_json() for table in tables]
-        print_json({"uri": graph.address, "branch": on, "tables": document})
+        facts = {"uri": graph.address, "branch": on}
+        print_json({**facts, "tables": document, **spark_member(tables)})
         return
     header = f"optimized {graph.address} branch {on}: {count(len(tables), 'table')}"
-    print_lines([header, *map(_table_line, tables)])
+    print_lines([header, *map(_table_line, tables), *spark_lines(tables)])
 
 
 @on_graph
@@ -249,3 +251,4 @@ def _cleanup_lines(address: str, report: CleanupReport) -> Iterator[str]:
             f"derived bytes_removed={report.derived_bytes_removed} "
             f"files_removed={report.derived_files_removed}"
         )
+    yield from spark_lines(report)

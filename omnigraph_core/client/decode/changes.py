@@ -43,6 +43,7 @@ def decode_changes(document: Document) -> ChangeSet:
         changes=every(decode_change, document.get("changes", ())),
         stats=_decode_stats(document["stats"]),
         is_complete=document["complete"],
+        spark=document.get("spark"),
     )
 
 
@@ -108,6 +109,7 @@ def decode_merge(document: Document, fetch: Callable[[str], GraphCommit]) -> Mer
         is_dry_run=document["dry_run"],
         is_source_deleted=document["source_deleted"],
         source_note=document.get("source_note"),
+        spark=document.get("spark"),
     )
 
 

@@ -9,6 +9,7 @@ from omnigraph_core.engine.cleanup import BranchCleanup, CleanupReport, TableCle
 from omnigraph_core.engine.indexing import IndexReport, IndexState
 from omnigraph_core.engine.optimize import OptimizeReason, TableOptimizeStats
 from omnigraph_core.engine.verifying.model import Checked, Finding, Severity, VerifyReport
+from omnigraph_core.job_report import SparkResults
 
 if TYPE_CHECKING:
     from omnigraph_core.client.decode.reading import Document
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
 
 def decode_indexes(document: Document) -> tuple[IndexReport, ...]:
     return every(_decode_index, document["indexes"])
+
+
+def decode_built(document: Document) -> SparkResults[IndexReport]:
+    return SparkResults(decode_indexes(document), spark=document.get("spark"))
 
 
 def _decode_index(document: Document) -> IndexReport:
@@ -33,8 +38,8 @@ def _decode_index(document: Document) -> IndexReport:
     )
 
 
-def decode_optimized(document: Document) -> tuple[TableOptimizeStats, ...]:
-    return every(_decode_stats, document["tables"])
+def decode_optimized(document: Document) -> SparkResults[TableOptimizeStats]:
+    return SparkResults(map(_decode_stats, document["tables"]), spark=document.get("spark"))
 
 
 def _decode_stats(document: Document) -> TableOptimizeStats:
@@ -55,6 +60,7 @@ def decode_cleanup(document: Document) -> CleanupReport:
         tables=every(_decode_table, document["tables"]),
         derived_files_removed=document["derived_files_removed"],
         derived_bytes_removed=document["derived_bytes_removed"],
+        spark=document.get("spark"),
     )
 
 

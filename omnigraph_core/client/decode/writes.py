@@ -60,7 +60,12 @@ def decode_mutation(document: Document, fetch: Callable[[str], GraphCommit]) -> 
 
 
 def decode_backfill(document: Document) -> BackfillResult:
-    return BackfillResult(document["branch"], document["vectors_made"], tuple(document["commits"]))
+    return BackfillResult(
+        document["branch"],
+        document["vectors_made"],
+        tuple(document["commits"]),
+        spark=document.get("spark"),
+    )
 
 
 def decode_embeddings(document: Document) -> tuple[EmbeddingStatus, ...]:

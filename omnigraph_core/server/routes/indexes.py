@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Request, Response
 
+from omnigraph_core.job_report import spark_member
 from omnigraph_core.manifest.image import MAIN
 from omnigraph_core.policy.model import Action
 from omnigraph_core.server import jobs
@@ -72,7 +73,7 @@ async def ensure_indexes(
     def work(_progress: object, _check: object) -> object:
         reports = graph.graph.ensure_indices(branch=branch)
         indexes = [report.to_json() for report in reports]
-        return {"uri": graph.uri, "branch": branch, "indexes": indexes}
+        return {"uri": graph.uri, "branch": branch, "indexes": indexes, **spark_member(reports)}
 
     rights = graph.graph.rights
     return await once(

@@ -8,6 +8,7 @@ from typing import Any, Final
 from fastapi import APIRouter, Request, Response
 
 from omnigraph_core.errors import ConfigError
+from omnigraph_core.job_report import spark_member
 from omnigraph_core.manifest.image import MAIN
 from omnigraph_core.policy.model import Action
 from omnigraph_core.server import jobs
@@ -47,7 +48,7 @@ async def optimize(request: Request, graph: Graph, body: OptimizeRequest | None 
             branch=branch, include_inherited=bool(given.include_inherited)
         )
         document = [table.to_json() for table in tables]
-        return {"uri": graph.uri, "branch": branch, "tables": document}
+        return {"uri": graph.uri, "branch": branch, "tables": document, **spark_member(tables)}
 
     rights = graph.graph.rights
     return await once(

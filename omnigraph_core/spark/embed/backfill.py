@@ -13,7 +13,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from omnigraph_core.exec.catalogs import accepted_catalog
-from omnigraph_core.ids import new_ulid
+from omnigraph_core.ids import new_ulid, node_table_key
+from omnigraph_core.job_report import job_facts
 from omnigraph_core.manifest.changes import UpdateTable
 from omnigraph_core.manifest.image import TableOperation
 from omnigraph_core.manifest.requirements import requirements_of
@@ -45,9 +46,11 @@ from omnigraph_core.write.commit import Prepared, commit_write
 from omnigraph_core.write.progress import Reporter, Step
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from omnigraph_core.history.context import GraphContext
+    from omnigraph_core.job_report import SparkReport
     from omnigraph_core.manifest.catalog import CatalogState
     from omnigraph_core.manifest.snapshot import Snapshot
     from omnigraph_core.schema.catalog import NodeType
@@ -140,7 +143,7 @@ class _Backfill:
             return
         parts = self._without_repeated(snapshot, parts)
         progress = RowProgress(self._scratch, self._reporter, FILLED, Step.EMBEDDED)
-        with shared_limits(self._runner, len(parts)) as share:
+        with _facts(snapshot, parts), shared_limits(self._runner, len(parts)) as share:
             job = self._job(snapshot, share)
             rows = self._runner.map(
                 partial(fill, job), parts, name="ask for vectors", on_done=progress.tell
@@ -153,13 +156,14 @@ class _Backfill:
             return list(parts)
         job = self._job(snapshot, Share())
         partitions = 1 + len(parts) * self._part_rows // _PARTITION_KEYS
-        found = self._runner.exchange(
-            partial(emit_keys, job, partitions),
-            parts,
-            partial(find_repeated, job),
-            partitions,
-            name="find texts that are the same",
-        )
+        with _facts(snapshot, parts):
+            found = self._runner.exchange(
+                partial(emit_keys, job, partitions),
+                parts,
+                partial(find_repeated, job),
+                partitions,
+                name="find texts that are the same",
+            )
         others: dict[int, list[tuple[str, int, int]]] = {}
         for number, name, start, stop in (item for items in found for item in items):
             others.setdefault(number, []).append((name, start, stop))
@@ -170,17 +174,19 @@ class _Backfill:
         snapshot = state.snapshot
         job, found = self._job(snapshot, Share()), self._find(snapshot)
         parts = _parts(found, least_rows=_WRITTEN_ROWS)
-        made = self._runner.map(partial(write, job), parts, name="write vectors")
+        with _facts(snapshot, parts):
+            made = self._runner.map(partial(write, job), parts, name="write vectors")
         written: dict[str, list[Written]] = {rows.lacking.addresses: [] for rows in found}
         for part, item in zip(parts, made, strict=True):
             if item is not None:
                 written[part.addresses].append(item)
         replaced = [rows for rows in found if written[rows.lacking.addresses]]
-        left = self._runner.map(
-            partial(remove_replaced, job),
-            [_replaced(rows, written[rows.lacking.addresses]) for rows in replaced],
-            name="replace rows",
-        )
+        with _facts(snapshot, [rows.group for rows in replaced]):
+            left = self._runner.map(
+                partial(remove_replaced, job),
+                [_replaced(rows, written[rows.lacking.addresses]) for rows in replaced],
+                name="replace rows",
+            )
         self.vectors_made = sum(item.vectors_made for items in written.values() for item in items)
         staged: dict[TablePlace, _Staged] = {}
         for rows, (updated, emptied) in zip(replaced, left, strict=True):
@@ -207,9 +213,10 @@ class _Backfill:
             for fragments in fragment_portions(table, _GROUP_ROWS)
         ]
         job = self._job(snapshot, Share())
-        found = self._runner.map(
-            partial(find_lacking, job), groups, name="find rows without vectors"
-        )
+        with _facts(snapshot, groups):
+            found = self._runner.map(
+                partial(find_lacking, job), groups, name="find rows without vectors"
+            )
         for key in known.values():
             self._found.setdefault(key, [])
         for group, lacking in zip(groups, found, strict=True):
@@ -263,6 +270,14 @@ class _Staged:
     def stage(self, table: Table) -> Table | None:
         files = combine(table, map(StagedFragments.from_json, self.files))
         return stage_removed(table, files, self.updated, self.emptied)
+
+
+def _facts(
+    snapshot: Snapshot, tasks: Iterable[Group | Part]
+) -> AbstractContextManager[SparkReport]:
+    """Describe jobs by the state that they read and the types of their rows."""
+    types = [node_table_key(task.type_name) for task in tasks]
+    return job_facts(commit=snapshot.commit.graph_commit_id, type=types)
 
 
 def _parts(found: Sequence[_Rows], *, least_rows: int) -> list[Part]:

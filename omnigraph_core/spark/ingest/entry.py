@@ -44,7 +44,7 @@ def load_on_spark(
     """
     with job_facts(operation="load", branch=options.write.branch) as report:
         loaded = load(context, sources, options, SparkRunner(open_session()))
-    return replace(loaded, spark=report.to_json())
+    return replace(loaded, spark=report.result)
 
 
 def load_steps(context: GraphContext, branch: str, run: str, *, is_local: bool) -> LoadSteps:

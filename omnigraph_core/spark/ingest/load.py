@@ -230,7 +230,7 @@ class Loader:
             part: np.array(list(rows.values()), np.int64)
             for part, rows in self._left_out.get(key, {}).items()
         }
-        with job_facts(type=key):
+        with job_facts(commit=snapshot.commit.graph_commit_id, type=key):
             table = self._open(snapshot, key)
             return stage_table(job, table, key, parts, comparison, left_out, self._runner)
 
@@ -267,11 +267,13 @@ class Loader:
     ) -> tuple[Comparison, Violations, Mapping[str, pa.Table]]:
         """What is found out from keys, every problem in it, and the rows that have one."""
         found = self._collector()
-        comparison = self._comparison_of(job, snapshot, loaded_tables(self._read))
-        if not comparison.is_suspicious:
-            return comparison, found, {}
-        input = Input(self._read, self._first_lines(), self._keys())
-        bad = check_suspects(job, input, comparison, view, self._places, found, self._runner)
+        types = loaded_tables(self._read)
+        with job_facts(commit=snapshot.commit.graph_commit_id, type=types):
+            comparison = self._comparison_of(job, snapshot, types)
+            if not comparison.is_suspicious:
+                return comparison, found, {}
+            input = Input(self._read, self._first_lines(), self._keys())
+            bad = check_suspects(job, input, comparison, view, self._places, found, self._runner)
         return comparison, found, bad
 
     def _comparison_of(self, job: Job, snapshot: Snapshot, table_keys: Sequence[str]) -> Comparison:
@@ -352,7 +354,9 @@ class Loader:
         self._reporter.restart()
         steps = (Step.READ, Step.VALIDATED, Step.STAGED)
         progress = RowProgress(self._scratch, self._reporter, READ, *steps)
-        with self._limits(job) as share:
+        types = [source.type_name for source in self._given if source.type_name is not None]
+        facts = job_facts(commit=snapshot.commit.graph_commit_id, type=types)
+        with facts, self._limits(job) as share:
             self._read = self._runner.map(
                 partial(read_part, replace(job, share=share)),
                 self._parts,

@@ -127,7 +127,7 @@ class LoadSteps:
         with self._facts() as report:
             loaded = self._loader().run()
         self.clear()
-        return replace(loaded, spark=report.to_json()) if report.jobs else loaded
+        return replace(loaded, spark=report.result)
 
     def _facts(self, table_key: str | None = None) -> AbstractContextManager[SparkReport]:
         return job_facts(operation="load", run=self._run, branch=self._branch, type=table_key)

@@ -20,12 +20,13 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from omnigraph_core.engine.sweeping import Garbage, reached, sweep_files, table_locations
+from omnigraph_core.job_report import job_facts, table_facts
 from omnigraph_core.storage.places import shared_store
 from omnigraph_core.storage.scratch import Scratch
 from omnigraph_core.storage.sweep import PERMANENT, iter_files, unit_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
 
     from omnigraph_core.engine.roots import Pin
     from omnigraph_core.spark.runner import Runner
@@ -121,10 +122,13 @@ class SweeperThere:
         self._runner, self._store = runner, scratch.store
         self._job = Job(scratch.store.root.text, scratch.job, older_than, portion_files)
         listing, locations = partial(list_table, self._job), table_locations(scratch.store)
-        self._listed = runner.map(listing, locations, name="list files")
+        with table_facts(locations):
+            self._listed = runner.map(listing, locations, name="list files")
         self._marked: dict[str, Marked] = {}
+        self._types: dict[str, str] = {}
 
-    def mark(self, kept: Collection[Pin]) -> Mapping[str, Garbage]:
+    def mark(self, kept: Mapping[Pin, str]) -> Mapping[str, Garbage]:
+        self._types = {location: table_key for (location, _), table_key in kept.items()}
         versions: dict[str, list[int]] = {table.location: [] for table in self._listed}
         for location, version in kept:
             versions.setdefault(location, []).append(version)
@@ -133,12 +137,14 @@ class SweeperThere:
             Listed(location, portions.get(location, ()), tuple(kept))
             for location, kept in versions.items()
         ]
-        marked = self._runner.map(partial(mark_table, self._job), tables, name="mark files")
+        with job_facts(tables=self._types), table_facts(versions):
+            marked = self._runner.map(partial(mark_table, self._job), tables, name="mark files")
         self._marked = dict(zip(versions, marked, strict=True))
         return {location: self._marked[location].garbage for location in portions}
 
     def sweep(self) -> None:
         found = [(place, name) for place, item in self._marked.items() for name in item.portions]
-        self._runner.map(partial(sweep_portion, self._job), found, name="sweep files")
+        with job_facts(tables=self._types), table_facts(place for place, _ in found):
+            self._runner.map(partial(sweep_portion, self._job), found, name="sweep files")
         for location, item in self._marked.items():
             sweep_files(self._store, location, item.lasting)

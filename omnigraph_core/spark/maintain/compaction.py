@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from omnigraph_core.job_report import table_facts
 from omnigraph_core.storage.compact import (
     TARGET_ROWS,
     plan_compaction,
@@ -54,7 +55,8 @@ def compact_tables(
         for number, plan in enumerate(plans)
         for task in (() if plan is None else plan.tasks)
     ]
-    results = runner.map(rewrite, [work for _, work in tasks], name="compact")
+    with table_facts(work.place.location for _, work in tasks):
+        results = runner.map(rewrite, [work for _, work in tasks], name="compact")
     done: list[list[str]] = [[] for _ in tables]
     for (number, _), result in zip(tasks, results, strict=True):
         done[number].append(result)

@@ -12,6 +12,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from omnigraph_core.job_report import table_facts
 from omnigraph_core.storage.fragments import current_fragments
 from omnigraph_core.storage.indexes import plan_index, stage_segments
 from omnigraph_core.storage.places import TablePlace
@@ -153,7 +154,8 @@ def _segments(runner: Runner, jobs: Sequence[_Job]) -> list[bytes | None]:
             tasks += [(number, part, True) for part in parts]
         else:
             tasks.append((number, piece, False))
-    results = runner.map(build, [(piece, is_part) for _, piece, is_part in tasks], name="index")
+    with table_facts(piece.place.location for _, piece, _ in tasks):
+        results = runner.map(build, [(piece, is_part) for _, piece, is_part in tasks], name="index")
     found: list[bytes | None] = [None] * len(jobs)
     parts_of: dict[int, list[bytes]] = defaultdict(list)
     for (number, _, is_part), result in zip(tasks, results, strict=True):
@@ -162,7 +164,8 @@ def _segments(runner: Runner, jobs: Sequence[_Job]) -> list[bytes | None]:
         elif result is not None:
             parts_of[number].append(result)
     merging = [Merging(jobs[number].piece, tuple(parts)) for number, parts in parts_of.items()]
-    merged = runner.map(merge, merging, name="merge indexes")
+    with table_facts(work.piece.place.location for work in merging):
+        merged = runner.map(merge, merging, name="merge indexes")
     for number, content in zip(parts_of, merged, strict=True):
         found[number] = content
     return found
@@ -175,7 +178,9 @@ def _models(runner: Runner, jobs: Sequence[_Job]) -> dict[int, Any]:
         for number, job in enumerate(jobs)
         if job.is_shared and job.piece.request.kind.is_vector
     ]
-    models = runner.map(train, [jobs[number].piece for number in vectors], name="train indexes")
+    pieces = [jobs[number].piece for number in vectors]
+    with table_facts(piece.place.location for piece in pieces):
+        models = runner.map(train, pieces, name="train indexes")
     return dict(zip(vectors, models, strict=True))
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from omnigraph_core.compare.changes import changed_rows, whole_of
 from omnigraph_core.ids import new_ulid
-from omnigraph_core.job_report import job_facts
+from omnigraph_core.job_report import job_facts, table_facts
 from omnigraph_core.merge.rows import merge_rows
 from omnigraph_core.merge.stage_rows import stage_rows
 from omnigraph_core.spark.merge.comparing import changed_rows_by
@@ -45,7 +45,7 @@ class Executors:
     def changed_rows(
         self, before: RowView | None, after: RowView | None, columns: Sequence[str] | None = None
     ) -> ChangedRows:
-        with job_facts(operation="compare"):
+        with table_facts(view.table.location for view in (before, after) if view is not None):
             return changed_rows_by(self.runner, self.job, before, after, columns)
 
     def merge_rows(
@@ -58,11 +58,11 @@ class Executors:
         keep_ids: Callable[[int], bool] | None = None,
     ) -> RowMerge:
         # What `keep_ids` tells saves requests where little has changed.
-        with job_facts(operation="merge", type=label):
+        with job_facts(type=label):
             return merge_rows_by(self.runner, self.job, label, views, options, undecided)
 
     def stage_rows(self, merge: RowMerge, table: Table) -> Table | None:
-        with job_facts(operation="merge", type=merge.label):
+        with job_facts(type=merge.label):
             return stage_rows_by(self.runner, self.job, merge, table)
 
 

@@ -15,6 +15,7 @@ from omnigraph_core.engine.beyond import SPARK
 from omnigraph_core.engine.writes import load_options, load_sources
 from omnigraph_core.errors import ConfigError
 from omnigraph_core.ids import new_ulid
+from omnigraph_core.job_report import job_facts
 from omnigraph_core.manifest.image import MAIN
 from omnigraph_core.spark.jobs import run
 from omnigraph_core.spark.runner import SparkRunner
@@ -67,11 +68,13 @@ def load_frames(
     scratch = Scratch(shared_store(graph.uri), new_ulid())
     is_hashed = chosen.write.idempotency_key is not None
     try:
-        sources = []
-        for name, frame in frames.items():
-            written = _land(frame, scratch, is_hashed=is_hashed)
-            sources += sources_of(name, written, scratch, chosen.mode, name_before=f"{name}, ")
-        return load_sources(graph, sources, chosen, engine=SPARK)
+        with job_facts(operation="load", branch=branch):
+            sources = []
+            for name, frame in frames.items():
+                with job_facts(type=name):
+                    written = _land(frame, scratch, is_hashed=is_hashed)
+                sources += sources_of(name, written, scratch, chosen.mode, name_before=f"{name}, ")
+            return load_sources(graph, sources, chosen, engine=SPARK)
     finally:
         scratch.clear()
 

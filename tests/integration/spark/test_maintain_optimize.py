@@ -120,7 +120,12 @@ def test_commands_and_calls(spark: SparkSession, original: Path, tmp_path: Path)
         # A handle from before the commits would look for versions that so short a grace removes.
         og = Omnigraph.open(str(tmp_path / engine / "graph"))
         removed = clean_up(og, keep=1, engine=engine)
-        told.append(([done.stdout for done in ended], removed.branches))
+        shown = [done.stdout.splitlines() for done in ended]
+        jobs = [[line for line in lines if line.startswith("spark: ")] for lines in shown]
+        ran = [len(lines) for lines in jobs]
+        assert ran == ([0, 0, 0, 0] if engine == "local" else [1, 1, 0, 1]), shown
+        kept = [[line for line in lines if line not in jobs[at]] for at, lines in enumerate(shown)]
+        told.append((kept, removed.branches))
         graphs.append(og)
     assert told[0] == told[1]
     here, there = graphs

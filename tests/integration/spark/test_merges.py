@@ -102,6 +102,7 @@ def test_merge_and_diff_wherever_spark_runs(driver: Driver, og: Omnigraph) -> No
     difference = og.diff_between("review", "twin", engine="local")
     assert difference.stats.total == 153
     told = driver.call(spark_merges.diff_there, og.uri, "review", "twin", PORTION)
+    assert told.pop("spark")["jobs"]
     assert told == json.loads(json.dumps(difference.to_json(has_values=True)))
     assert damages(og) == []
 
