@@ -8,6 +8,7 @@ backfill that starts again finds both. One that was killed in between finds the 
 from __future__ import annotations
 
 import json
+import logging
 from dataclasses import dataclass, replace
 from struct import Struct
 from typing import TYPE_CHECKING, Final
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
     from omnigraph_core.embedding.client import Ask
     from omnigraph_core.storage.session import Store
+
+_log = logging.getLogger(__name__)
 
 _KIND: Final = "batches"
 _PLANNED: Final = "planned"
@@ -101,8 +104,17 @@ class BatchRecords:
             if not name.startswith(_PLANNED):
                 continue
             record = self._read(name, submitted.get(name.split("-")[1], []))
-            if record is not None and record.base_url == base_url:
+            if record is None:
+                continue
+            if record.base_url == base_url:
                 found.append(record)
+            else:
+                _log.warning(
+                    "batch %s of %d texts is left for a backfill that asks %s",
+                    record.batch_id,
+                    record.count,
+                    record.base_url,
+                )
         return found
 
     def read_keys(self, record: BatchRecord) -> np.ndarray:

@@ -2,82 +2,30 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import time
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pytest
 
 from omnigraph_core.constants import Constant
-from omnigraph_core.embedding.mock import mock_vectors
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.errors import EmbeddingError
 from omnigraph_core.write import batch_embed
-from tests.support.batch_backfills import batch_settings, run_backfill
+from tests.support.batch_backfills import Notes
 from tests.support.embedding_server import EmbeddingServer, Reply
-from tests.support.processes import spawn
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     Answers = list[dict[str, Any]]
 
 BOTH = pytest.mark.parametrize("provider", ["openai", "gemini"])
 ENGINES = pytest.mark.parametrize("engine", ["local", "tasks"])
-SCHEMA = 'node Note { slug: String @key  text: String?  topic: Vector(8)? @embed("text") }'
 COUNT = 30
 TEXTS = [f"note {number}" for number in range(COUNT)]
-
-
-@dataclass
-class Notes:
-    """A graph of notes without vectors, and backfills of it."""
-
-    path: Path
-    server: EmbeddingServer
-    provider: str = "openai"
-    engine: str = "local"
-    settings: dict[str, str] = field(default_factory=dict)
-
-    def load(self, *texts: str | None) -> Notes:
-        graph = Omnigraph.init(str(self.path), SCHEMA)
-        rows = [
-            {"type": "Note", "data": {"slug": f"n{number}", "text": text}}
-            for number, text in enumerate(texts)
-        ]
-        graph.load("\n".join(map(json.dumps, rows)).encode(), embed="off")
-        return self
-
-    @property
-    def environment(self) -> dict[str, str]:
-        return batch_settings(self.server, self.provider, **self.settings)
-
-    def backfill(self) -> Any:
-        return run_backfill(self.engine, str(self.path), self.environment)
-
-    def vectors(self) -> dict[str, list[float] | None]:
-        exported = b"".join(Omnigraph.open(str(self.path)).export_jsonl()).splitlines()
-        rows = [json.loads(line)["data"] for line in exported]
-        return {row["text"]: row.get("topic") for row in rows}
-
-    def check_complete(self) -> None:
-        found = self.vectors()
-        texts = [text for text in found if text and text.strip()]
-        np.testing.assert_allclose(
-            np.array([found[text] for text in texts]), mock_vectors(texts, 8), atol=1e-6
-        )
-        assert self.records() == [], "what is in a commit need not be kept"
-
-    def records(self) -> list[str]:
-        """What backfills have left beside the graph, without ids."""
-        found = (self.path / "_scratch").rglob("*")
-        return sorted(path.name.split("-")[0] for path in found if path.is_file())
 
 
 @pytest.fixture
@@ -149,8 +97,7 @@ def test_a_killed_backfill_goes_on_with_its_batch(notes: Notes, provider: str, e
     notes.load(*TEXTS)
     batches = notes.server.batches
     batches.is_held = True
-    target = "tests.support.batch_backfills:run_backfill"
-    with spawn(target, engine, str(notes.path), notes.environment):
+    with notes.spawn():
         wait_until(lambda: batches.counts["GET batches/one"] >= 3, "looks at the batch")
     assert notes.records() == ["planned", "submitted"]
     batches.is_held = False
@@ -167,12 +114,34 @@ def test_a_batch_whose_submission_was_not_answered_is_found(notes: Notes, provid
     notes.load(*TEXTS)
     batches = notes.server.batches
     batches.queue("POST batches", Reply(is_withheld=True))
-    target = "tests.support.batch_backfills:run_backfill"
-    with spawn(target, "local", str(notes.path), notes.environment):
+    with notes.spawn():
         wait_until(lambda: batches.jobs, "a batch")
     assert notes.records() == ["planned"]
     assert notes.backfill()["vectors_made"] == COUNT
     assert batches.counts["POST batches"] == 1
+    notes.check_complete()
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("call", "kept"),
+    [("GET files/content", ["planned", "submitted"]), ("DELETE files/one", ["vectors"])],
+    ids=["while it downloads", "while it tidies up"],
+)
+def test_answers_of_a_backfill_that_is_killed_are_not_lost(
+    notes: Notes, provider: str, call: str, kept: list[str]
+) -> None:
+    notes.provider = provider
+    notes.load(*TEXTS)
+    batches = notes.server.batches
+    batches.queue(call, Reply(is_withheld=True))
+    with notes.spawn():
+        wait_until(lambda: batches.counts[call], call)
+    assert notes.records() == kept
+    batches.release()
+    assert notes.backfill()["vectors_made"] == COUNT
+    assert batches.counts["POST batches"] == 1
+    assert notes.server.requests == []
     notes.check_complete()
 
 
@@ -274,53 +243,6 @@ def test_a_full_queue_is_waited_for(notes: Notes, monkeypatch: pytest.MonkeyPatc
     notes.check_complete()
 
 
-def _first(answers: Answers, change: Callable[[dict[str, Any]], object]) -> Answers:
-    change(answers[0])
-    return answers
-
-
-def _vector(answer: dict[str, Any]) -> list[float]:
-    """The list itself, to be changed."""
-    response = answer["response"]
-    found: list[float] = (
-        response["body"]["data"][0]["embedding"]
-        if "body" in response
-        else response["embedding"]["values"]
-    )
-    return found
-
-
-def _id(answer: dict[str, Any]) -> str:
-    return "key" if "key" in answer else "custom_id"
-
-
-@BOTH
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda given: _first(given, lambda a: _vector(a).pop()), "expected 8 numbers, found 7"),
-        (lambda given: _first(given, lambda a: _vector(a).__setitem__(0, "1")), "list of numbers"),
-        (lambda given: _first(given, lambda a: _vector(a).__setitem__(0, 1e999)), "finite"),
-        (lambda given: given[1:], "has no answer for it"),
-        (lambda given: _first(given, lambda a: a.update({_id(a): "x"})), "nobody asked for: 'x'"),
-        (lambda given: [*given, given[0]], "found a second one"),
-        (lambda given: _first(given, dict.clear), "expected an answer with a"),
-    ],
-    ids=["short", "text", "infinite", "missing", "unknown", "twice", "empty"],
-)
-def test_answers_are_checked(
-    notes: Notes, provider: str, change: Callable[[Answers], Answers], message: str
-) -> None:
-    """What is wrong is told, and asked for again by the next backfill; the rest is kept."""
-    notes.provider = provider
-    notes.server.batches.change = change
-    with pytest.raises(EmbeddingError, match=message):
-        notes.load(*TEXTS).backfill()
-    assert notes.backfill()["vectors_made"] == COUNT
-    assert len(notes.server.texts) == (0 if "second" in message else 1)
-    notes.check_complete()
-
-
 def test_a_service_without_batches_names_the_setting(notes: Notes) -> None:
     notes.provider = "openai-compatible"
     notes.server.batches.queue("POST files", Reply(status=404, body={"error": "no such page"}))
@@ -370,8 +292,7 @@ def test_who_waits_for_a_batch_can_be_interrupted(notes: Notes) -> None:
     batches = notes.server.batches
     batches.is_held = True
     notes.settings["OMNIGRAPH_EMBED_BATCH_POLL_MS"] = "10000000"
-    target = "tests.support.batch_backfills:run_backfill"
-    with spawn(target, "local", str(notes.path), notes.environment) as waiting:
+    with notes.spawn() as waiting:
         wait_until(lambda: batches.counts["GET batches/one"] == 1, "a look at the batch")
         os.kill(waiting.pid, signal.SIGINT)
         assert "KeyboardInterrupt" in waiting.wait().stderr
