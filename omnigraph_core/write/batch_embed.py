@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from omnigraph_core.constants import EMBED_BATCH_FILE_BYTES, EMBED_BATCH_FILE_TEXTS
-from omnigraph_core.embedding.batch_client import BatchState
+from omnigraph_core.embedding.batch_client import Batch, BatchState
 from omnigraph_core.embedding.batch_jobs import BatchJobs, wait
 from omnigraph_core.embedding.config import Provider
 from omnigraph_core.embedding.retry import masked
@@ -38,7 +38,6 @@ from omnigraph_core.write.progress import Step
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from omnigraph_core.embedding.batch_client import Batch
     from omnigraph_core.embedding.client import Ask
     from omnigraph_core.embedding.embedder import Embedder
     from omnigraph_core.history.context import GraphContext
@@ -51,6 +50,8 @@ _log = logging.getLogger(__name__)
 
 _FIRST_WAIT: Final = 1 / 16
 """Of the longest wait between two looks at a batch."""
+_FAILED_LOOKS: Final = 10
+"""In a row, after which a service that does not answer is given up: a day has short outages."""
 _BUFFERED_LINES: Final = 1_000
 _SHOWN_ROWS: Final = 1_000
 """Rows that an error names at most."""
@@ -102,6 +103,8 @@ class _Batches:
         self._jobs = jobs
         self._reporter = reporter
         self._open: list[BatchRecord] = []
+        self._failed_looks = 0
+        """In a row."""
         self._problems: list[str] = []
         """What became of batches that did not complete."""
         self._deferred: list[str] = []
@@ -181,6 +184,8 @@ class _Batches:
         while self._open:
             for record in tuple(self._open):
                 batch = self._look(record)
+                if self._failed_looks:
+                    break  # in an outage the others would only fail, too
                 if batch is not None and batch.state is BatchState.RUNNING:
                     continue
                 if batch is not None:
@@ -193,14 +198,26 @@ class _Batches:
 
     def _look(self, record: BatchRecord) -> Batch | None:
         """A batch; None if another backfill has collected it meanwhile."""
-        batch = self._jobs.try_get(record.batch_id or "")
+        id = record.batch_id or ""
+        try:
+            batch = self._jobs.try_get(id)
+        except EmbeddingError as problem:
+            self._failed_looks += 1
+            if not problem.retryable or self._failed_looks >= _FAILED_LOOKS:
+                raise
+            _log.warning("%s; it is asked again later", problem.message)
+            return Batch(id, BatchState.RUNNING)
+        self._failed_looks = 0
         if batch is None and self._records.exists(record):
             raise self._lost(record, f"batch {record.batch_id}")
         return batch
 
     def _collect(self, record: BatchRecord, batch: Batch) -> int:
         """Keep the vectors of a batch that has ended; how many they are."""
-        collector = Collector(self._paid, self._jobs, record, self._records.read_keys(record))
+        keys = self._records.read_keys(record)
+        if not len(keys):  # another backfill has collected it meanwhile
+            return 0
+        collector = Collector(self._paid, self._jobs, record, keys)
         with tempfile.TemporaryDirectory(prefix="omnigraph-batch-") as folder:
             for result in batch.results:
                 path = Path(folder) / "answers.jsonl"

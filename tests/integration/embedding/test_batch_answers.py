@@ -32,10 +32,10 @@ def _first(answers: Answers, change: Callable[[dict[str, Any]], object]) -> Answ
     return answers
 
 
-def _vector(answer: dict[str, Any]) -> list[float]:
+def _vector(answer: dict[str, Any]) -> list[Any]:
     """The list itself, to be changed."""
     response = answer["response"]
-    found: list[float] = (
+    found: list[Any] = (
         response["body"]["data"][0]["embedding"]
         if "body" in response
         else response["embedding"]["values"]

@@ -175,6 +175,29 @@ def test_what_fails_for_a_moment_is_tried_again(notes: Notes, provider: str) -> 
 
 
 @BOTH
+def test_an_outage_does_not_end_a_long_wait(
+    notes: Notes,
+    provider: str,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Three looks fail, with all their repetitions; ten in a row are too many."""
+    notes.provider = provider
+    _limit(monkeypatch, "EMBED_BATCH_FILE_TEXTS", 20)
+    notes.settings["OMNIGRAPH_EMBED_RETRY_ATTEMPTS"] = "2"
+    failed = Reply(status=503, body={"error": {"message": "busy"}})
+    notes.server.batches.queue("GET batches/one", *[failed] * 20)
+    with pytest.raises(EmbeddingError, match="failed to look at batch") as caught:
+        notes.load(*TEXTS).backfill()
+    assert caught.value.retryable
+    notes.server.batches.queue("GET batches/one", *[failed] * 6)
+    caplog.clear()
+    assert notes.backfill()["vectors_made"] == COUNT
+    assert len([record for record in caplog.messages if "asked again later" in record]) == 3
+    assert notes.server.batches.counts["POST batches"] == 2
+
+
+@BOTH
 @ENGINES
 def test_texts_that_are_refused_are_named_with_their_rows(
     notes: Notes, provider: str, engine: str
