@@ -87,6 +87,22 @@ EMBED_BATCH_CHARACTERS: Final = Constant(
 EMBED_CACHE_ENTRIES: Final = Constant(
     "embed_cache_entries", 50_000, "Vectors the cache keeps; those not used longest go first."
 )
+EMBED_BATCH_FILE_TEXTS: Final = Constant(
+    "embed_batch_file_texts",
+    50_000,
+    "Texts of one batch of the provider's batch API at most; OpenAI allows that many.",
+)
+EMBED_BATCH_FILE_BYTES: Final = Constant(
+    "embed_batch_file_bytes",
+    190_000_000,
+    "Bytes of the file of such a batch at most; OpenAI allows 200 MB.",
+)
+EMBED_BATCH_KEPT_SECONDS: Final = Constant(
+    "embed_batch_kept_seconds",
+    7 * 86_400.0,
+    "Age under which cleanup spares the records of batches that no backfill has collected, and the "
+    "vectors beside them.",
+)
 EMBED_MAX_RETRY_AFTER: Final = Constant(
     "embed_max_retry_after",
     60.0,
@@ -138,6 +154,9 @@ CONSTANTS: Final[tuple[Constant[Any], ...]] = (
     CLEANUP_GRACE_SECONDS,
     EMBED_BATCH_CHARACTERS,
     EMBED_CACHE_ENTRIES,
+    EMBED_BATCH_FILE_TEXTS,
+    EMBED_BATCH_FILE_BYTES,
+    EMBED_BATCH_KEPT_SECONDS,
     EMBED_MAX_RETRY_AFTER,
     EXACT_VECTOR_BYTES,
     DERIVED_MIN_ROWS,

@@ -51,7 +51,7 @@ def count_or(default: int) -> Callable[[str], int]:
     return lambda text: (int(text) if text.isascii() and text.isdigit() else 0) or default
 
 
-def per_minute(text: str) -> int | None:
+def above_zero(text: str) -> int | None:
     if not (text.isascii() and text.isdigit() and int(text)):
         raise ValueError("expected a number above zero")
     return int(text)

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from omnigraph_core.errors import ConfigError
 from omnigraph_core.setting_texts import (
+    above_zero,
     byte_count,
     choice,
     count_or,
     flag,
     milliseconds,
     pairs,
-    per_minute,
     positive_seconds,
     row_count,
     seconds,
@@ -227,16 +227,30 @@ EMBED_CONCURRENCY: Final = Setting(
 EMBED_REQUESTS_PER_MINUTE: Final[Setting[int | None]] = Setting(
     "OMNIGRAPH_EMBED_REQUESTS_PER_MINUTE",
     None,
-    per_minute,
+    above_zero,
     "Requests the embedding service allows per minute. They are sent evenly, a little below the "
     "limit. Unset: no limit.",
 )
 EMBED_TOKENS_PER_MINUTE: Final[Setting[int | None]] = Setting(
     "OMNIGRAPH_EMBED_TOKENS_PER_MINUTE",
     None,
-    per_minute,
+    above_zero,
     "Tokens the embedding service allows per minute; three bytes of UTF-8 count as one. Unset: no "
     "limit.",
+)
+EMBED_BATCH_FROM: Final[Setting[int | None]] = Setting(
+    "OMNIGRAPH_EMBED_BATCH_FROM",
+    None,
+    above_zero,
+    "Pending texts from which a backfill uses the provider's batch API, which is cheaper and may "
+    "take a day. Unset: never.",
+)
+EMBED_BATCH_POLL_MS: Final = Setting(
+    "OMNIGRAPH_EMBED_BATCH_POLL_MS",
+    60_000,
+    count_or(60_000),
+    "Milliseconds between two questions whether a batch is done, at most. The first waits are "
+    "shorter.",
 )
 EMBED_CACHE: Final[Setting[str | None]] = Setting(
     "OMNIGRAPH_EMBED_CACHE",
@@ -376,6 +390,8 @@ SETTINGS: Final[tuple[Setting[Any], ...]] = (
     EMBED_CONCURRENCY,
     EMBED_REQUESTS_PER_MINUTE,
     EMBED_TOKENS_PER_MINUTE,
+    EMBED_BATCH_FROM,
+    EMBED_BATCH_POLL_MS,
     EMBED_CACHE,
     XDG_CACHE_HOME,
     QUERY_MEMORY,

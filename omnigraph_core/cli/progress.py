@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from omnigraph_core.write.progress import Progress
 
 _INTERVAL: Final = 0.1
-ORDER: Final = ("read", "validated", "embedded", "staged")
+ORDER: Final = ("read", "validated", "batched", "embedded", "staged")
 """Steps of a write, as its counts are shown."""
 _CLEAR: Final = "\r\x1b[K"
 _USUAL_WIDTH: Final = 80

@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+_MISSING: Final = (
+    HTTPStatus.NOT_FOUND,
+    HTTPStatus.METHOD_NOT_ALLOWED,
+    HTTPStatus.NOT_IMPLEMENTED,
+)
 _MAX_SHOWN: Final = 500
 """Characters of a provider's own words in a message."""
 
@@ -61,6 +66,7 @@ def status_failure(status: int, headers: Mapping[str, str], content: bytes) -> F
         retry_after=_retry_after(headers) or _retry_delay(document),
         is_throttled=status == HTTPStatus.TOO_MANY_REQUESTS,
         is_denied=status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN),
+        is_missing=status in _MISSING,
     )
 
 

@@ -44,6 +44,8 @@ class Failure:
     """The provider has had too many requests."""
     is_denied: bool = False
     """The provider does not accept the key."""
+    is_missing: bool = False
+    """The provider does not have what was asked for: a file, a batch, or the whole service."""
 
 
 class Client(Protocol):

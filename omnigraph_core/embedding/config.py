@@ -69,6 +69,10 @@ class EmbedConfig:
     concurrency: int = 4
     cache: Path | None = None
     limits: Limits = field(default_factory=Limits)
+    batch_from: int | None = None
+    """Pending texts from which a backfill uses the batch API; None: never."""
+    batch_poll: float = 60.0
+    """Seconds between two questions whether a batch is done, at most."""
 
     @property
     def has_tasks(self) -> bool:
@@ -98,6 +102,8 @@ def read_config() -> EmbedConfig:
         settings.EMBED_CONCURRENCY.read(),
         _cache_file(),
         read_limits(),
+        settings.EMBED_BATCH_FROM.read(),
+        settings.EMBED_BATCH_POLL_MS.read() / 1000,
     )
 
 

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from omnigraph_core.embedding.cache import VectorCache
 from omnigraph_core.embedding.client import Ask, Task
 from omnigraph_core.embedding.config import MOCK_MODEL, EmbedConfig, Provider, read_config
 from omnigraph_core.embedding.mock import mock_vectors
-from omnigraph_core.embedding.requests import Requests, text_keys
+from omnigraph_core.embedding.requests import CacheBehind, Requests, text_keys
 from omnigraph_core.errors import EmbeddingError
 
 if TYPE_CHECKING:
@@ -55,6 +56,24 @@ class Embedder:
     def from_settings(cls) -> Embedder:
         """What the environment says; it may stay incomplete until a vector is needed."""
         return cls(read_config)
+
+    @property
+    def config(self) -> EmbedConfig:
+        """What the embedder works by.
+
+        Raises:
+            ConfigError: the settings name no usable provider.
+        """
+        return self._read()
+
+    def with_kept(self, kept: Cache) -> Embedder:
+        """An embedder that looks for vectors in `kept` first, and otherwise does as this one."""
+        config = self._read()
+        usual = self._cache
+        if usual is None and config.cache is not None:
+            usual = VectorCache(config.cache)
+        cache = CacheBehind(kept, usual)
+        return Embedder(lambda: config, cache=cache, limiter=self._limiter)
 
     def model_for(self, declared: str | None) -> str:
         """The name to record for a property: what it declares, else the configured model.

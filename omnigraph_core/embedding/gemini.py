@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     import httpx2
     import numpy as np
+    from google.genai import Client
+    from google.genai.types import HttpOptions
     from numpy.typing import NDArray
 
     from omnigraph_core.embedding.client import Ask
@@ -30,8 +32,7 @@ if TYPE_CHECKING:
 class GeminiClient:
     def __init__(self, config: EmbedConfig) -> None:
         import httpx2  # here because they load slowly and most commands embed nothing
-        from google.genai import Client, types
-        from google.genai.client import DebugConfig
+        from google.genai import types
 
         self._http = httpx2
         self._types = types
@@ -43,14 +44,7 @@ class GeminiClient:
             retry_options=types.HttpRetryOptions(attempts=1),
             httpx_client=self._connections,
         )
-        # Whatever is not said here is read from variables that are no settings of ours.
-        with _silence("google_genai._api_client"):
-            self._client = Client(
-                vertexai=False,
-                api_key=config.key or "none",
-                debug_config=DebugConfig(client_mode=None, replays_directory=None, replay_id=None),
-                http_options=options,
-            )
+        self._client = open_client(config, options)
 
     def vectors(
         self, texts: Sequence[str], ask: Ask, *, timeout: float
@@ -94,6 +88,20 @@ class GeminiClient:
         except (self._http.InvalidURL, ValueError) as problem:
             return Failure(f"the request cannot be written: {problem}")
         raise InvariantBroken("every answer is handed over before Google's client reads it")
+
+
+def open_client(config: EmbedConfig, options: HttpOptions) -> Client:
+    """Google's client, told everything that it would read from variables otherwise."""
+    from google.genai import Client
+    from google.genai.client import DebugConfig
+
+    with _silence("google_genai._api_client"):
+        return Client(
+            vertexai=False,
+            api_key=config.key or "none",
+            debug_config=DebugConfig(client_mode=None, replays_directory=None, replay_id=None),
+            http_options=options,
+        )
 
 
 class _Arrived(Exception):

@@ -6,32 +6,28 @@ In go the texts of one request; exactly `model`, `input` and `dimensions` are se
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from omnigraph_core.embedding.answers import read_json, status_failure, unit_vectors
 from omnigraph_core.embedding.client import Failure
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import httpx2
     import numpy as np
+    import openai
     from numpy.typing import NDArray
 
     from omnigraph_core.embedding.client import Ask
     from omnigraph_core.embedding.config import EmbedConfig
 
+T = TypeVar("T")
+
 
 class OpenAIClient:
     def __init__(self, config: EmbedConfig) -> None:
-        import openai  # here because it loads slowly and most commands embed nothing
-
-        self._openai = openai
-        self._client = openai.OpenAI(
-            api_key=config.key or "none", base_url=config.base_url, max_retries=0
-        )
-        # Without a key, none is sent rather than whatever else the environment holds.
-        self._headers = {"Authorization": openai.Omit()} if config.key is None else {}
+        self._client, self._headers = open_client(config)
 
     def vectors(
         self, texts: Sequence[str], ask: Ask, *, timeout: float
@@ -39,10 +35,9 @@ class OpenAIClient:
         body = {"model": ask.model, "input": list(texts), "dimensions": ask.dimension}
         response = self._post(body, timeout)
         document = response if isinstance(response, Failure) else read_json(response.content)
-        given = document if isinstance(document, Failure) else _in_order(document)
-        return (
-            given if isinstance(given, Failure) else unit_vectors(given, len(texts), ask.dimension)
-        )
+        if isinstance(document, Failure):
+            return document
+        return read_vectors(document, len(texts), ask.dimension)
 
     def close(self) -> None:
         self._client.close()
@@ -50,23 +45,51 @@ class OpenAIClient:
     def _post(self, body: object, timeout: float) -> httpx2.Response | Failure:
         import httpx2
 
-        # `embeddings.create` would ask for an encoding that not every service knows.
-        try:
+        def post() -> httpx2.Response:
+            # `embeddings.create` would ask for an encoding that not every service knows.
             return self._client.post(
                 "/embeddings",
                 cast_to=httpx2.Response,
                 body=body,
                 options={"timeout": timeout, "headers": self._headers},
             )
-        except self._openai.APITimeoutError:
-            return Failure(f"no answer within {timeout:g} s", is_retryable=True)
-        except self._openai.APIConnectionError as problem:
-            return Failure(f"no connection: {problem.__cause__ or problem}", is_retryable=True)
-        except self._openai.APIStatusError as problem:
-            answer = problem.response
-            return status_failure(answer.status_code, answer.headers, answer.content)
-        except (httpx2.InvalidURL, UnicodeError) as problem:  # also where a redirection leads
-            return Failure(f"the request cannot be written: {problem}")
+
+        return try_call(post, timeout)
+
+
+def open_client(config: EmbedConfig) -> tuple[openai.OpenAI, dict[str, str | openai.Omit]]:
+    """OpenAI's client, which repeats nothing by itself, and the headers of every request."""
+    import openai  # here because it loads slowly and most commands embed nothing
+
+    client = openai.OpenAI(api_key=config.key or "none", base_url=config.base_url, max_retries=0)
+    # Without a key, none is sent rather than whatever else the environment holds.
+    return client, {"Authorization": openai.Omit()} if config.key is None else {}
+
+
+def try_call(call: Callable[[], T], timeout: float) -> T | Failure:
+    """The result of one call of OpenAI's client, or why there is none."""
+    import httpx2
+    import openai
+
+    try:
+        return call()
+    except (openai.APITimeoutError, httpx2.TimeoutException):
+        return Failure(f"no answer within {timeout:g} s", is_retryable=True)
+    except openai.APIConnectionError as problem:
+        return Failure(f"no connection: {problem.__cause__ or problem}", is_retryable=True)
+    except openai.APIStatusError as problem:
+        answer = problem.response
+        return status_failure(answer.status_code, answer.headers, answer.content)
+    except httpx2.RequestError as problem:  # while an answer is read part by part
+        return Failure(f"the connection broke: {problem}", is_retryable=True)
+    except (httpx2.InvalidURL, UnicodeError) as problem:  # also where a redirection leads
+        return Failure(f"the request cannot be written: {problem}")
+
+
+def read_vectors(document: object, count: int, dimension: int) -> NDArray[np.float32] | Failure:
+    """The vectors of the body of an answer, checked."""
+    given = _in_order(document)
+    return given if isinstance(given, Failure) else unit_vectors(given, count, dimension)
 
 
 def _in_order(document: object) -> list[object] | Failure:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from omnigraph_core.constants import EMBED_BATCH_CHARACTERS
 from omnigraph_core.embedding.cache import VectorCache, cache_key
@@ -20,7 +20,7 @@ from omnigraph_core.errors import EmbeddingError
 from omnigraph_core.settings import EMBED_PROVIDER
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from omnigraph_core.embedding.limits import Limiter
 
     Part = tuple[list[int], NDArray[np.float32]]
+
+T = TypeVar("T")
 
 
 class Cache(Protocol):
@@ -40,6 +42,34 @@ class Cache(Protocol):
 
     def put(self, keys: Sequence[bytes], vectors: NDArray[np.float32]) -> None: ...
     def close(self) -> None: ...
+
+
+class CacheBehind:
+    """Two caches: vectors are looked for in both, and kept by the second, if there is one."""
+
+    def __init__(self, first: Cache, second: Cache | None) -> None:
+        self._first = first
+        self._second = second
+
+    def iter_found(self, keys: Sequence[bytes], dimension: int) -> Iterator[Part]:
+        missing = set(range(len(keys)))
+        for part in self._first.iter_found(keys, dimension):
+            missing.difference_update(part[0])
+            yield part
+        if self._second is None or not missing:
+            return
+        left = sorted(missing)
+        for places, vectors in self._second.iter_found([keys[at] for at in left], dimension):
+            yield [left[place] for place in places], vectors
+
+    def put(self, keys: Sequence[bytes], vectors: NDArray[np.float32]) -> None:
+        if self._second is not None:
+            self._second.put(keys, vectors)
+
+    def close(self) -> None:
+        self._first.close()
+        if self._second is not None:
+            self._second.close()
 
 
 class Requests:
@@ -121,15 +151,9 @@ class Requests:
                 future.cancel()
 
     def _open(self) -> Client:
-        config = self._config
-        if config.key is None and config.key_name is not None:
-            raise EmbeddingError(
-                f"{config.key_name} is not set: {config.provider} makes no embeddings without it",
-                hint=f"set it, or choose another provider with {EMBED_PROVIDER.name}",
-            )
         with self._lock:
             if self._client is None:
-                self._client = _client(config)
+                self._client = open_provider(self._config, _client)
             return self._client
 
 
@@ -142,10 +166,24 @@ def text_keys(texts: Sequence[str], ask: Ask, config: EmbedConfig) -> list[bytes
 
 
 def _client(config: EmbedConfig) -> Client:
+    return GeminiClient(config) if config.provider is Provider.GEMINI else OpenAIClient(config)
+
+
+def open_provider(config: EmbedConfig, make: Callable[[EmbedConfig], T]) -> T:
+    """A client of the provider, made by a function.
+
+    Raises:
+        EmbeddingError: the key is missing, or the environment allows no client.
+    """
     import httpx2  # here because most commands embed nothing
 
+    if config.key is None and config.key_name is not None:
+        raise EmbeddingError(
+            f"{config.key_name} is not set: {config.provider} makes no embeddings without it",
+            hint=f"set it, or choose another provider with {EMBED_PROVIDER.name}",
+        )
     try:
-        return GeminiClient(config) if config.provider is Provider.GEMINI else OpenAIClient(config)
+        return make(config)
     except (httpx2.InvalidURL, ImportError, OSError, ValueError) as problem:
         # What the client says may hold the password of a proxy.
         raise EmbeddingError(

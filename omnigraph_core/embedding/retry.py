@@ -60,7 +60,7 @@ def ask_patiently(
         if not isinstance(answer, Failure):
             return answer
         result = answer
-        wait = _wait(result, attempt, patience)
+        wait = retry_wait(result, attempt, patience)
         if result.is_throttled or result.retry_after is not None:
             limiter.pause(wait)
         is_over = (
@@ -73,7 +73,7 @@ def ask_patiently(
         attempt += 1
 
 
-def _wait(failure: Failure, attempt: int, patience: Patience) -> float:
+def retry_wait(failure: Failure, attempt: int, patience: Patience) -> float:
     """Seconds before the next attempt: doubled each time, or what the provider asks for."""
     backoff = patience.backoff * float(2 ** min(attempt - 1, _MAX_DOUBLINGS))
     return max(backoff, min(failure.retry_after or 0.0, EMBED_MAX_RETRY_AFTER.value))
@@ -86,7 +86,7 @@ def _is_too_late(begun: float, wait: float, patience: Patience) -> bool:
 
 
 def _error(failure: Failure, attempt: int, ask: Ask, config: EmbedConfig) -> EmbeddingError:
-    message = _masked(failure.message, config.key)
+    message = masked(failure.message, config.key)
     tries = f" (attempt {attempt} of {config.patience.attempts})" if failure.is_retryable else ""
     return EmbeddingError(
         f"{config.provider} failed to embed with {ask.model}{tries}: {message}",
@@ -95,7 +95,8 @@ def _error(failure: Failure, attempt: int, ask: Ask, config: EmbedConfig) -> Emb
     )
 
 
-def _masked(message: str, key: str | None) -> str:
+def masked(message: str, key: str | None) -> str:
+    """A message without the key."""
     if key is None or len(key) < _SHORTEST_SECRET:
         return message
     return message.replace(key, "***")

@@ -16,6 +16,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from omnigraph_core.clock import now_us
+from omnigraph_core.constants import EMBED_BATCH_KEPT_SECONDS
 from omnigraph_core.engine.optimize import LOGS
 from omnigraph_core.engine.roots import pins, plan_catalogs, protect
 from omnigraph_core.engine.runs import drop_run_branches
@@ -35,6 +36,7 @@ from omnigraph_core.storage.log import open_log, trim
 from omnigraph_core.storage.objects import list_directories
 from omnigraph_core.storage.scratch import SCRATCH, list_scratch, remove_scratch
 from omnigraph_core.storage.sweep import delete_files, list_files, prune_directories
+from omnigraph_core.write.batch_records import scratch_of_batch
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -265,20 +267,31 @@ def _remove_leftovers(context: GraphContext, policy: Retention, *, now: float) -
         if intent.expires_at < microseconds:
             refs.delete_cleanup(store, intent.id)
     drop_run_branches(context, older_than=microseconds - round(policy.grace * 1_000_000))
-    remove_scratch(
-        store,
-        [
-            item
-            for item in list_scratch(store)
-            if item.last_modified.timestamp() < now - policy.grace
-        ],
-    )
+    remove_scratch(store, _old_scratch(store, policy, now=now))
     for prefix in ("nodes", "edges", BRANCH_MANIFESTS, SCRATCH):
         prune_directories(store, prefix, older_than=now - policy.grace)
     for path in LOGS:
         log = open_log(store, path)
         if log is not None:
             trim(log, timedelta(seconds=policy.grace))
+
+
+def _old_scratch(store: Store, policy: Retention, *, now: float) -> list[StoredObject]:
+    """What jobs have left long ago. A batch at a provider may take longer than other jobs."""
+    found = list_scratch(store)
+    kept_since = now - max(policy.grace, EMBED_BATCH_KEPT_SECONDS.value)
+    awaited = {
+        job
+        for item in found
+        if item.last_modified.timestamp() >= kept_since
+        for job in scratch_of_batch(item.path)
+    }
+    return [
+        item
+        for item in found
+        if item.last_modified.timestamp() < now - policy.grace
+        and item.path.split("/")[1] not in awaited
+    ]
 
 
 def _branch_rows(plans: Iterable[CatalogRoots]) -> tuple[BranchCleanup, ...]:

@@ -260,6 +260,9 @@ class Writes:
     ) -> BackfillResult:
         """Make the vectors that are pending or stale, some at a time, with a commit for each part.
 
+        From `OMNIGRAPH_EMBED_BATCH_FROM` texts on, the provider's batch API makes them first; that
+        may take a day. A backfill that is stopped meanwhile is continued by the next one.
+
         Args:
             engine: `spark` has executors ask the provider together, within its limits, and makes
                 one commit. Anything else is done in this process.

@@ -36,7 +36,7 @@ from omnigraph_core.write.embedded import (
     settled,
     with_vectors,
 )
-from omnigraph_core.write.progress import Reporter, Step
+from omnigraph_core.write.progress import Step
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from omnigraph_core.storage.fragments import StagedFragments
     from omnigraph_core.write.commit import WriteOptions
     from omnigraph_core.write.embedded import EmbeddedProperty
-    from omnigraph_core.write.progress import Listener
+    from omnigraph_core.write.progress import Reporter
 
 PART_ROWS: Final = 20_000
 """Rows a backfill commits at a time."""
@@ -141,18 +141,13 @@ def _count_present(table: Table, vectors: EmbeddedProperty) -> tuple[int, int]:
 
 
 def backfill(
-    context: GraphContext,
-    options: WriteOptions,
-    embedder: Embedder,
-    *,
-    progress: Listener | None = None,
+    context: GraphContext, options: WriteOptions, embedder: Embedder, reporter: Reporter
 ) -> BackfillResult:
     """Make every vector of a branch that is pending or stale.
 
     Raises:
         EmbeddingError, ConfigError: a vector could not be made; those of earlier parts are kept.
     """
-    reporter = Reporter(progress)
     _, state = context.head(options.branch)
     made, commits = 0, []
     for vectors in _embedded(state.snapshot, embedder):

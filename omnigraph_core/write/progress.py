@@ -13,6 +13,8 @@ from typing import TypeAlias
 class Step(StrEnum):
     READ = "read"
     VALIDATED = "validated"
+    BATCHED = "batched"
+    """Texts whose vectors came by the provider's batch API."""
     EMBEDDED = "embedded"
     STAGED = "staged"
 

@@ -10,30 +10,25 @@ import json
 import threading
 import time
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 from omnigraph_core.embedding import limits
-from omnigraph_core.embedding.mock import mock_vectors
+from tests.support.provider_batches import (
+    SCALE,
+    Call,
+    ProviderBatches,
+    Reply,
+    is_batch_path,
+    long_vectors,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from types import TracebackType
 
-SCALE = 3.0
-"""Vectors are sent longer than 1, as providers may."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """An answer other than the right one. A body that is no text or bytes is sent as JSON."""
-
-    status: int = 200
-    body: object = None
-    headers: Mapping[str, str] = field(default_factory=dict)
-    is_withheld: bool = False
-    """Nothing is sent until the client has gone or the server closes."""
+__all__ = ["SCALE", "EmbeddingServer", "Reply", "Request", "right_body"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +66,7 @@ class EmbeddingServer:
         self._replies: deque[Reply | None] = deque()
         self._change = threading.Condition()
         self._closing = threading.Event()
+        self.batches = ProviderBatches(lambda: self.url)
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._thread = threading.Thread(
             target=self._http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
@@ -87,6 +83,7 @@ class EmbeddingServer:
         trace: TracebackType | None,
     ) -> None:
         self._closing.set()
+        self.batches.release()
         self._http.shutdown()
         self._http.server_close()
         self._thread.join()
@@ -141,25 +138,29 @@ class EmbeddingServer:
 def right_body(request: Request) -> dict[str, object]:
     """What the provider would send."""
     if "input" in request.body:
-        vectors = _vectors(request.texts, request.body["dimensions"])
+        vectors = long_vectors(request.texts, request.body["dimensions"])
         items = [{"index": index, "embedding": vector} for index, vector in enumerate(vectors)]
         return {"object": "list", "data": items, "model": request.body["model"]}
     dimension = request.body["requests"][0]["outputDimensionality"]
-    return {"embeddings": [{"values": v} for v in _vectors(request.texts, dimension)]}
-
-
-def _vectors(texts: Sequence[str], dimension: int) -> list[list[float]]:
-    vectors: list[list[float]] = (SCALE * mock_vectors(texts, dimension)).tolist()
-    return vectors
+    return {"embeddings": [{"values": v} for v in long_vectors(request.texts, dimension)]}
 
 
 def _handler(server: EmbeddingServer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
+        def do_GET(self) -> None:
+            self._batch_call(b"")
+
+        def do_DELETE(self) -> None:
+            self._batch_call(b"")
+
         def do_POST(self) -> None:
             content = self.rfile.read(int(self.headers["content-length"]))
             headers = {name.lower(): value for name, value in self.headers.items()}
+            if is_batch_path(self.path):
+                self._batch_call(content)
+                return
             request = Request(self.path, headers, json.loads(content))
             reply = server.answer(request)
             try:
@@ -168,6 +169,14 @@ def _handler(server: EmbeddingServer) -> type[BaseHTTPRequestHandler]:
                     server.answered += request.texts
             except (BrokenPipeError, ConnectionResetError):
                 self.close_connection = True  # the client did not wait
+
+        def _batch_call(self, content: bytes) -> None:
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            reply = server.batches.answer(Call(self.command, self.path, headers, content))
+            try:
+                self._send(reply)
+            except (BrokenPipeError, ConnectionResetError):
+                self.close_connection = True  # the client was killed
 
         def _send(self, reply: Reply) -> None:
             body = reply.body

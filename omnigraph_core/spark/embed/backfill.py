@@ -8,10 +8,13 @@ is new by then waits for the next backfill.
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from omnigraph_core.embedding.config import read_config
+from omnigraph_core.embedding.embedder import Embedder
 from omnigraph_core.exec.catalogs import accepted_catalog
 from omnigraph_core.ids import new_ulid, node_table_key
 from omnigraph_core.job_report import job_facts
@@ -19,7 +22,6 @@ from omnigraph_core.manifest.changes import UpdateTable
 from omnigraph_core.manifest.image import TableOperation
 from omnigraph_core.manifest.requirements import requirements_of
 from omnigraph_core.spark.embed.leases import Share, shared_limits
-from omnigraph_core.spark.embed.paid import paid_vectors
 from omnigraph_core.spark.embed.tasks import (
     FILLED,
     EmbedJob,
@@ -42,13 +44,16 @@ from omnigraph_core.storage.portions import fragment_portions
 from omnigraph_core.storage.scratch import Scratch
 from omnigraph_core.storage.staged import stage_removed
 from omnigraph_core.write.backfill import BackfillResult
+from omnigraph_core.write.batch_embed import embed_in_batches
 from omnigraph_core.write.commit import Prepared, commit_write
+from omnigraph_core.write.paid_vectors import paid_vectors
 from omnigraph_core.write.progress import Reporter, Step
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
+    from omnigraph_core.embedding.config import EmbedConfig
     from omnigraph_core.history.context import GraphContext
     from omnigraph_core.job_report import SparkReport
     from omnigraph_core.manifest.catalog import CatalogState
@@ -100,11 +105,15 @@ def backfill(
         ConflictError: others changed the branch again and again.
         JobFailed: a task failed in another way.
     """
+    reporter = Reporter(progress)
+    # First, because it may wait for a day: nothing of this run is to become that old.
+    with closing(Embedder(_uncached)) as embedder:
+        embed_in_batches(context, options.branch, embedder, reporter)
     ref, state = context.head(options.branch)
     # Not of a run: who comes after one that was killed finds what it has paid for.
     paid = paid_vectors(context.store, ref.incarnation)
     scratch = Scratch(context.store, new_ulid())
-    work = _Backfill(context, runner, scratch, paid.job, part_rows, Reporter(progress))
+    work = _Backfill(context, runner, scratch, paid.job, part_rows, reporter)
     try:
         work.ask(state.snapshot)
         landed = commit_write(context, options, "embed", work.prepare, is_rerunnable=True)
@@ -113,6 +122,11 @@ def backfill(
     paid.clear()
     commits = () if landed.commit is None else (landed.commit.graph_commit_id,)
     return BackfillResult(options.branch, work.vectors_made if commits else 0, commits)
+
+
+def _uncached() -> EmbedConfig:
+    """The settings without the cache of this machine, which no task can read."""
+    return replace(read_config(), cache=None)
 
 
 class _Backfill:

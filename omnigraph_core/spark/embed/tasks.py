@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 from omnigraph_core.embedding.embedder import Task
 from omnigraph_core.exec.catalogs import accepted_catalog
 from omnigraph_core.spark.blocks import Blocks
-from omnigraph_core.spark.embed.paid import KEY_BYTES, PaidVectors, pack_keys
 from omnigraph_core.storage.fragments import write_append
 from omnigraph_core.storage.lookup import ADDRESS, iter_taken, spans
 from omnigraph_core.storage.places import shared_store
@@ -33,6 +32,7 @@ from omnigraph_core.write.embedded import (
     settled,
     with_vectors,
 )
+from omnigraph_core.write.paid_vectors import KEY_BYTES, PaidVectors, pack_keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -19,10 +19,10 @@ from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.errors import ConfigError, EmbeddingError
 from omnigraph_core.spark.embed import leases, tasks
 from omnigraph_core.spark.embed.leases import LeasePlace, RemoteLimiter, serving
-from omnigraph_core.spark.embed.paid import PaidVectors
 from omnigraph_core.spark.runner import InProcessRunner, SparkRunner
 from omnigraph_core.storage.scratch import Scratch
 from omnigraph_core.storage.session import open_store
+from omnigraph_core.write.paid_vectors import PaidVectors
 from tests.integration.cli.process import ENVIRONMENT, OMNIGRAPH
 from tests.support.embedding_server import EmbeddingServer, Reply
 from tests.support.processes import spawn

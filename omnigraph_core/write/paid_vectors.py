@@ -70,6 +70,15 @@ class PaidVectors:
             if not gone or not is_missing.any():
                 break
 
+    def key_numbers(self) -> np.ndarray:
+        """The first eight bytes of all keys that are known, in any order: one number each."""
+        found = [known[:, 0] for _, known in self._read_keys(self._objects.names(_KIND), [])]
+        return np.concatenate([np.array([], np.uint64), *found])
+
+    def keep(self, keys: Sequence[bytes], vectors: NDArray[np.float32]) -> None:
+        """Keep these as an object that stays as it is: they are many."""
+        self._write(keys, vectors)
+
     def put(self, keys: Sequence[bytes], vectors: NDArray[np.float32]) -> None:
         """Keep these: nobody pays for them again."""
         name = self._write(keys, vectors)
