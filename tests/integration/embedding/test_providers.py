@@ -12,6 +12,7 @@ from omnigraph_core.embedding.embedder import Embedder, Task
 from omnigraph_core.embedding.mock import mock_vectors
 from omnigraph_core.errors import EmbeddingError
 from tests.support.embedding_server import EmbeddingServer, Reply
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -205,12 +206,13 @@ def test_a_silent_service_is_given_up(
     embedder = connect(
         server.url,
         provider,
-        OMNIGRAPH_EMBED_TIMEOUT_MS="50",
+        OMNIGRAPH_EMBED_TIMEOUT_MS="500",
         OMNIGRAPH_EMBED_RETRY_ATTEMPTS="2",
     )
-    with pytest.raises(EmbeddingError, match=r"no answer within 0\.05 s") as caught:
+    with pytest.raises(EmbeddingError, match=r"no answer within 0\.5 s") as caught:
         embed(embedder, "alpha")
-    assert len(server.requests) == 2
+    # A busy server may read the last request after the client has given it up.
+    wait_until(lambda: len(server.requests) == 2, "both requests to arrive")
     assert caught.value.retryable
 
 
