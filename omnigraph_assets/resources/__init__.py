@@ -1,0 +1,1 @@
+"""What runs work with: the graph, and Spark."""
