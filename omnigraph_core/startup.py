@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import importlib.machinery
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NoReturn
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import ModuleType
 
 _PANDAS: Final = "pandas"
@@ -27,6 +29,18 @@ def reveal_pandas() -> None:
     """Let it be loaded again."""
     if _HIDDEN in sys.meta_path:
         sys.meta_path.remove(_HIDDEN)
+
+
+@contextmanager
+def without_pandas() -> Iterator[None]:
+    """Hide pandas from the imports of a block: Arrow looks for it once, others find it later."""
+    was_hidden = _HIDDEN in sys.meta_path
+    hide_pandas()
+    try:
+        yield
+    finally:
+        if not was_hidden:
+            reveal_pandas()
 
 
 class _Hidden:

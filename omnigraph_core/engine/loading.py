@@ -15,6 +15,7 @@ from omnigraph_core.engine.beyond import (
     spark_module,
 )
 from omnigraph_core.write.load import load
+from omnigraph_core.write.sources import open_sources
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from omnigraph_core.embedding.embedder import Embedder
     from omnigraph_core.history.context import GraphContext
     from omnigraph_core.write.load_model import LoadOptions, LoadResult
+    from omnigraph_core.write.progress import Listener
     from omnigraph_core.write.sources import Source
 
 _MODULE: Final = "ingest.entry"
@@ -72,9 +74,17 @@ class LoadSteps:
         """
         self._steps.plan(sources, options)
 
-    def read(self) -> dict[str, int]:
-        """Read, check and write every record, by itself; by table key the rows that go on."""
-        return dict(self._steps.read())
+    def read(self, progress: Listener | None = None) -> dict[str, int]:
+        """Read, check and write every record, by itself; by table key the rows that go on.
+
+        Args:
+            progress: told how many rows have passed, as it goes on.
+        """
+        return dict(self._steps.read(progress))
+
+    def problem_count(self) -> int:
+        """How many problems `read` has found; with any, there is nothing to stage."""
+        return int(self._steps.problem_count())
 
     def inspect(self, table_key: str) -> int:
         """Compare the keys of one table with the newest rows; how many rows are suspected."""
@@ -83,6 +93,14 @@ class LoadSteps:
     def stage(self, table_key: str) -> int:
         """Stage a version of one table that nobody sees; its rows, 0 if nothing changes."""
         return int(self._steps.stage(table_key))
+
+    def audit(self) -> None:
+        """Check all tables together; what was checked before is not read again.
+
+        Raises:
+            DataError: records are malformed or break a rule; carries all of them.
+        """
+        self._steps.audit()
 
     def commit(self) -> LoadResult:
         """Publish all tables with one commit; repeated, the result of the first time.
@@ -97,6 +115,28 @@ class LoadSteps:
     def clear(self) -> None:
         """Remove what the steps have left, when there is to be no commit."""
         self._steps.clear()
+
+
+def is_audited(context: GraphContext, run: str) -> bool:
+    """Whether the steps of a run came as far as `audit`, and found nothing wrong."""
+    return bool(spark_module("ingest.kept", is_local=True).Kept(context.store, run).audited())
+
+
+def is_read(context: GraphContext, run: str) -> bool:
+    """Whether what the steps of a run have read may still be published, and is not read anew."""
+    return spark_module("ingest.kept", is_local=True).Kept(context.store, run).read() is not None
+
+
+def content_digests(addresses: Sequence[str], *, engine: str) -> list[str]:
+    """By address of a file a digest of its content; large files are hashed by tasks.
+
+    Raises:
+        ConfigError: there is no such file, or Spark cannot be started or reached.
+    """
+    is_local = engine == LOCAL
+    sources = open_sources(list(addresses))
+    digests = spark_module("ingest.digests", is_local=is_local)
+    return list(digests.content_digests(sources, is_local=is_local))
 
 
 def _is_for_spark(sources: Sequence[Source]) -> bool:

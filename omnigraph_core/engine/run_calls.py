@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from omnigraph_core.engine import runs
+from omnigraph_core.engine.loading import is_audited as is_load_audited
+from omnigraph_core.engine.loading import is_read as is_load_read
 from omnigraph_core.engine.merging import merge_options
-from omnigraph_core.engine.run_ends import judged
+from omnigraph_core.engine.run_ends import find_loaded, judged
 from omnigraph_core.history.runs import RunRegistry
 from omnigraph_core.ids import new_ulid
 from omnigraph_core.manifest.image import MAIN
@@ -132,6 +134,53 @@ class Runs:
         """Runs, oldest first."""
         self._rights.demand(Action.READ)
         return judged(self._context, RunRegistry(self._context.store).list(target_branch, status))
+
+
+def begin_load(graph: Runs, target_branch: str, *, operation_hash: str) -> RunRecord:
+    """Register a load in steps as a run: `plan_load` takes its id, `publish_load` ends it.
+
+    Raises:
+        BranchNotFound: no such target.
+    """
+    actor = graph._rights.demand(Action.CHANGE, branch=target_branch)
+    return runs.begin_load(
+        graph._context,
+        target_branch,
+        run_id=new_ulid(),
+        operation_hash=operation_hash,
+        actor=actor,
+    )
+
+
+def publish_load(graph: Runs, run_id: str, *, engine: str) -> RunRecord:
+    """Publish a load in steps with one commit; once, however often it is asked.
+
+    Raises:
+        RunNotFound: there is none of that id.
+        DataError: its rows break a rule now that the target has moved; the run goes on.
+        ConflictError: it failed or was aborted, or others wrote to the target every time.
+        BranchNotFound: its target is gone.
+    """
+    graph._rights.demand_run(graph._context, Action.RUN_PUBLISH, run_id)
+    return runs.publish_load(graph._context, run_id, engine)
+
+
+def is_landed(graph: Runs, run: RunRecord) -> bool:
+    """Whether a load in steps is committed, also if who did it was killed before it said so."""
+    graph._rights.demand(Action.READ)
+    return find_loaded(graph._context, run) is not None
+
+
+def is_audited(graph: Runs, run_id: str) -> bool:
+    """Whether a load in steps was checked as a whole, and may be published."""
+    graph._rights.demand(Action.READ)
+    return is_load_audited(graph._context, run_id)
+
+
+def is_read(graph: Runs, run_id: str) -> bool:
+    """Whether to publish a load in steps reads none of its files again."""
+    graph._rights.demand(Action.READ)
+    return is_load_read(graph._context, run_id)
 
 
 def runs_moved_since(graph: Runs, since: int, status: RunStatus) -> tuple[RunRecord, ...]:

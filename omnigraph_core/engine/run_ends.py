@@ -18,6 +18,7 @@ from omnigraph_core.failpoints import declare
 from omnigraph_core.history.branches import find_branch
 from omnigraph_core.history.runs import RunRegistry, RunStatus, mark_landed
 from omnigraph_core.settings import RUN_EXPIRY
+from omnigraph_core.storage.scratch import Scratch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -40,7 +41,10 @@ def settle(context: GraphContext, run_id: str, mark: Callable[..., RunRecord]) -
     """
     run = RunRegistry(context.store).transition(run_id, partial(mark, now=now_us()))
     _ENDED.hit()
-    drop_branch(context, run.run_branch)
+    if run.run_branch:
+        drop_branch(context, run.run_branch)
+    else:
+        Scratch(context.store, run_id).clear()
     return run
 
 
@@ -60,6 +64,8 @@ def give_up(context: GraphContext, run_id: str, mark: Callable[..., RunRecord]) 
 def _find_landed(context: GraphContext, run: RunRecord) -> str | None:
     if run.status is not RunStatus.RUNNING:
         return None
+    if not run.run_branch:
+        return find_loaded(context, run)
     try:
         head = context.head(run.run_branch)[1].snapshot.commit.graph_commit_id
         return find_landing(context, run, head)
@@ -79,6 +85,16 @@ def find_landing(context: GraphContext, run: RunRecord, head_id: str) -> str | N
     merges = (commit for commit in line if commit.merged_parent_commit_id == head_id)
     found = next(merges, None)
     return None if found is None else found.graph_commit_id
+
+
+def find_loaded(context: GraphContext, run: RunRecord) -> str | None:
+    """The commit that published a load in steps; None if there is none, or its target is gone."""
+    try:
+        ref, state = context.head(run.target_branch)
+    except BranchNotFound:
+        return None
+    commit = context.commits.find_keyed(ref, state, run.run_id)
+    return None if commit is None else commit.graph_commit_id
 
 
 def drop_branch(context: GraphContext, branch: str) -> None:
@@ -109,6 +125,8 @@ def judged(context: GraphContext, runs: Iterable[RunRecord]) -> tuple[RunRecord,
 def _is_idle(context: GraphContext, run: RunRecord, *, since: int) -> bool:
     if run.status is not RunStatus.RUNNING or run.updated_at >= since:
         return False
+    if not run.run_branch:
+        return True
     try:
         commit = context.head(run.run_branch)[1].snapshot.commit
     except BranchNotFound:

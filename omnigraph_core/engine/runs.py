@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Final
 
 from omnigraph_core.clock import now_us
 from omnigraph_core.engine.branching import create_branch
+from omnigraph_core.engine.loading import LoadSteps
 from omnigraph_core.engine.merge_branches import merge_into
 from omnigraph_core.engine.run_ends import (
     drop_branch,
     find_landing,
+    find_loaded,
     give_up,
     give_up_expired,
     judged,
@@ -86,6 +88,55 @@ def begin_run(
         return run
     drop_branch(context, ref.branch)
     return _revived(context, run)
+
+
+def begin_load(
+    context: GraphContext,
+    target_branch: str,
+    *,
+    run_id: str,
+    operation_hash: str,
+    actor: str | None,
+) -> RunRecord:
+    """Register the run of a load in steps, which bears its id and needs no branch.
+
+    Raises:
+        BranchNotFound: no such target.
+    """
+    snapshot = context.head(target_branch)[1].snapshot
+    run = RunRegistry(context.store).begin(
+        target_branch,
+        snapshot.commit.graph_commit_id,
+        snapshot.manifest_version,
+        run_id=run_id,
+        operation_hash=operation_hash,
+        actor=actor,
+        has_branch=False,
+    )
+    return _revived(context, run)
+
+
+def publish_load(context: GraphContext, run_id: str, engine: str) -> RunRecord:
+    """Commit a load in steps to its target and record it. A published run is returned as it is.
+
+    Raises:
+        RunNotFound: there is none of that id.
+        DataError: its rows break a rule now that the target has moved; the run goes on.
+        ConflictError: it failed or was aborted, or others wrote to the target every time.
+        BranchNotFound: its target is gone.
+    """
+    run = RunRegistry(context.store).get(run_id)
+    if run.status is RunStatus.PUBLISHED:
+        return run
+    check_running(run, "publish")
+    landed = find_loaded(context, run)
+    if landed is None:
+        loaded = LoadSteps(context, run.target_branch, run_id, engine).commit()
+        # Without rows there is nothing to commit: what the branch has is what the load made.
+        commit = loaded.commit or context.head(run.target_branch)[1].snapshot.commit
+        landed = commit.graph_commit_id
+        _MERGED.hit()
+    return settle(context, run_id, partial(mark_landed, snapshot_id=landed))
 
 
 def _revived(context: GraphContext, run: RunRecord) -> RunRecord:
@@ -188,13 +239,16 @@ def fail_run(context: GraphContext, run_id: str) -> RunRecord:
 def drop_run_branches(context: GraphContext, *, older_than: int) -> None:
     """Remove branches whose run has ended, has expired or was never registered.
 
-    Runs that have expired are failed: their owner was killed, or has forgotten them.
+    Runs that have expired are failed: their owner was killed, or has forgotten them. Loads in steps
+    are aborted: one that has failed is one whose rows were refused, and theirs may be good.
 
     Args:
         older_than: in microseconds; a younger branch may be about to be registered.
     """
     registry = RunRegistry(context.store)
-    give_up_expired(context, judged(context, registry.list(status=RunStatus.RUNNING)), mark_failed)
+    left = judged(context, registry.list(status=RunStatus.RUNNING))
+    give_up_expired(context, [run for run in left if run.run_branch], mark_failed)
+    give_up_expired(context, [run for run in left if not run.run_branch], mark_aborted)
     running = {run.run_branch for run in registry.list(status=RunStatus.RUNNING)}
     for ref in refs.list_branch_refs(context.store):
         is_left = ref.branch.startswith(RUN_PREFIX) and ref.branch not in running

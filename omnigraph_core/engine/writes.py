@@ -134,6 +134,7 @@ class Writes:
         mode: LoadMode | str = LoadMode.MERGE,
         embed: EmbedMode | str = EmbedMode.NOW,
         skip_bad: bool = False,
+        types: Sequence[str] | None = None,
         if_commit: str | None = None,
         actor: str | None = None,
     ) -> LoadSteps:
@@ -142,6 +143,7 @@ class Writes:
         Args:
             run: a name for it, which is also its idempotency key.
             engine: `spark`, or `local` for steps in the processes that ask for them.
+            types: table keys such as `node:Person`; records of other types are passed over.
 
         The other arguments are those of `load`.
 
@@ -150,8 +152,11 @@ class Writes:
             ConfigError: no run can have such a name, or Spark cannot be started or reached.
         """
         actor = self._rights.demand(Action.CHANGE, branch=branch, actor=actor)
-        options = load_options(
-            branch, mode=mode, embed=embed, skip_bad=skip_bad, if_commit=if_commit, actor=actor
+        options = replace(
+            load_options(
+                branch, mode=mode, embed=embed, skip_bad=skip_bad, if_commit=if_commit, actor=actor
+            ),
+            only=None if types is None else tuple(sorted(types)),
         )
         steps = LoadSteps(self._context, branch, run, engine)
         steps.plan(open_sources(data, format=format, type_name=type), options)

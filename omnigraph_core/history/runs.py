@@ -46,7 +46,8 @@ class RunRecord:
     """A run as it stands. Times are microseconds since the epoch.
 
     `base_snapshot_id` is the commit its branch was forked from, `published_snapshot_id` the commit
-    that made its work visible. `is_expired` is judged when a run is looked at and never stored.
+    that made its work visible. `is_expired` is judged when a run is looked at and never stored. A
+    run whose `run_branch` is empty is a load in steps that bears its id, and has no branch.
     """
 
     run_id: str
@@ -183,11 +184,13 @@ class RunRegistry:
         run_id: str | None = None,
         operation_hash: str | None = None,
         actor: str | None = None,
+        has_branch: bool = True,
     ) -> RunRecord:
         """Register a run as running; with an operation hash, once.
 
         Args:
             run_id: chosen before, when the branch of the run is made first.
+            has_branch: whether its work is done on a branch, or is a load in steps.
 
         Returns:
             The run. Another one than `run_id` when a run of that target and hash is running or
@@ -201,7 +204,7 @@ class RunRegistry:
         run = RunRecord(
             run_id=chosen,
             target_branch=target_branch,
-            run_branch=f"{RUN_PREFIX}{chosen}",
+            run_branch=f"{RUN_PREFIX}{chosen}" if has_branch else "",
             base_snapshot_id=base_snapshot_id,
             base_manifest_version=base_manifest_version,
             operation_hash=operation_hash,

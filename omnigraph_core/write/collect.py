@@ -25,7 +25,7 @@ from omnigraph_core.write.progress import Step
 from omnigraph_core.write.records import read_batches
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from omnigraph_core.schema.catalog import Catalog
     from omnigraph_core.storage.fragments import StagedFragments
@@ -68,6 +68,8 @@ class Reading:
     left_out: Mapping[str, set[int]] = field(default_factory=dict)
     is_tolerant: bool = False
     """Rows that break a rule are passed over; otherwise nothing is written once one does."""
+    only: Collection[str] | None = None
+    """Table keys; records of other types are passed over."""
 
 
 def collect(reading: Reading, files: TableFiles | None, filler: VectorFiller | None) -> Collected:
@@ -127,6 +129,7 @@ def _batches(reading: Reading, collected: Collected) -> Iterator[Batch]:
         reading.violations,
         on_read=lambda rows: reading.reporter.add(Step.READ, rows),
         on_refused=on_refused,
+        only=reading.only,
     )
 
 

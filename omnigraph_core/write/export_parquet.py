@@ -172,14 +172,14 @@ def _file_schema(type: GraphType) -> pa.Schema:
     names = {column: name for name, column in EDGE_ENDS.items()}
     fields = [stored.field(column) for column in exported_columns(type)]
     return pa.schema(
-        [pa.field(names.get(f.name, f.name), _file_type(f.type), f.nullable) for f in fields]
+        [pa.field(names.get(f.name, f.name), portable_type(f.type), f.nullable) for f in fields]
     )
 
 
-def _file_type(kind: pa.DataType) -> pa.DataType:
-    """Parquet would keep the day of our moments and drop the time."""
+def portable_type(kind: pa.DataType) -> pa.DataType:
+    """The type by which others know a column: they keep the day of our moments, not the time."""
     if pa.types.is_date64(kind):
         return _MOMENT
     if pa.types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_file_type(kind.value_type)))
+        return pa.list_(kind.value_field.with_type(portable_type(kind.value_type)))
     return kind

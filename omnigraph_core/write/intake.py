@@ -14,11 +14,11 @@ from omnigraph_core.violations import Rule, Violation
 from omnigraph_core.write.json_values import shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from omnigraph_core.schema.catalog import Catalog
     from omnigraph_core.violations import Violations
-    from omnigraph_core.write.batches import Batch, Places
+    from omnigraph_core.write.batches import Batch, GraphType, Places
     from omnigraph_core.write.sources import Source
 
 
@@ -34,6 +34,11 @@ class Intake:
     on_read: Callable[[int], None] | None = None
     on_refused: Callable[[Batch], None] | None = None
     """Told the rows that were reported, as far as they could be read."""
+    only: Collection[str] | None = None
+    """The table keys of the types to read; records of the others are passed over."""
+
+    def is_wanted(self, type: GraphType) -> bool:
+        return self.only is None or type.table_key in self.only
 
     def report(
         self,

@@ -65,7 +65,7 @@ class ExactReader:
         """Take a record that begins at a line, or report what is wrong with it."""
         check = _RecordCheck(self._intake, line)
         type = check.type_of(record)
-        if type is None or not _is_object(record):
+        if type is None or not _is_object(record) or not self._intake.is_wanted(type):
             return
         row = check.row(type, record)
         self._types[type.table_key] = type

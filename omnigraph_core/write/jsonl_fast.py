@@ -64,7 +64,7 @@ class FastReader:
         for type, same in self._by_type(lines.where(is_regular)):
             if type is None:
                 self._doubt(same)
-            else:
+            elif self._intake.is_wanted(type):
                 yield from self._read_type(type, same)
 
     def take_doubtful(self) -> Iterator[tuple[int, bytes]]:

@@ -193,6 +193,7 @@ class _Loader:
             self._reporter,
             self._left_out,
             is_tolerant=self._options.is_skipping_bad,
+            only=self._options.only,
         )
         if self._options.is_dry_run:
             self._collected = collect(reading, None, None)

@@ -41,6 +41,8 @@ class LoadOptions:
     is_skipping_bad: bool = False
     rejects: Path | None = None
     progress: Listener | None = None
+    only: tuple[str, ...] | None = None
+    """Table keys of the types to load; records of the others are passed over."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,15 +32,17 @@ def read_batches(
     *,
     on_read: Callable[[int], None] | None = None,
     on_refused: Callable[[Batch], None] | None = None,
+    only: Collection[str] | None = None,
 ) -> Iterator[Batch]:
     """The rows of all sources, in order.
 
     Args:
         on_read: told the number of records looked at since it was told last.
         on_refused: told what can be read of records that were reported, with nulls for the rest.
+        only: table keys; records of other types are passed over.
     """
     for index, source in enumerate(sources):
-        intake = Intake(index, source, catalog, places, violations, on_read, on_refused)
+        intake = Intake(index, source, catalog, places, violations, on_read, on_refused, only)
         read = read_jsonl if source.format is Format.JSONL else read_tabular
         try:
             yield from read(intake)

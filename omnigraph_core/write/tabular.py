@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 def read_tabular(intake: Intake) -> Iterator[Batch]:
     """The rows of a tabular source; what is wrong with it is reported."""
     type = _type(intake)
-    if type is None:
+    if type is None or not intake.is_wanted(type):
         return
     reader = TableReader(intake, type)
     try:

@@ -130,11 +130,13 @@ def all_ids(document: SchemaDocument) -> list[int]:
     return found
 
 
+@settings(max_examples=examples(400))
 @given(catalogs)
 def test_a_schema_has_nothing_to_do_against_itself(catalog: Catalog) -> None:
     assert plan_migration(first(catalog), catalog).steps == ()
 
 
+@settings(max_examples=examples(400))
 @given(catalogs)
 def test_a_document_opens_as_the_catalog_it_was_built_from(catalog: Catalog) -> None:
     again = catalog_from_document(first(catalog))
@@ -144,6 +146,7 @@ def test_a_document_opens_as_the_catalog_it_was_built_from(catalog: Catalog) -> 
         assert list(again.nodes[name].properties) == list(node.properties)
 
 
+@settings(max_examples=examples(400))
 @given(pairs)
 def test_documents_survive_json(pair: tuple[Catalog, Catalog]) -> None:
     before, after = pair
@@ -201,6 +204,7 @@ def test_steps_come_in_order(pair: tuple[Catalog, Catalog], allowed: bool) -> No
         assert (step["data_work"] == "purge") == (loses and allowed)
 
 
+@settings(max_examples=examples(400))
 @given(st.lists(catalogs, min_size=2, max_size=5))
 def test_ids_are_never_used_again(versions: list[Catalog]) -> None:
     documents = [first(versions[0])]
@@ -287,6 +291,7 @@ def render(nodes: dict[str, list[str]], ends: list[tuple[str, str]], *, is_renam
     return "\n".join(lines)
 
 
+@settings(max_examples=examples(400))
 @given(plain_nodes, st.data())
 def test_renaming_everything_is_only_renames(
     nodes: dict[str, list[str]], data: st.DataObject

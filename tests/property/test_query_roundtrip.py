@@ -31,7 +31,7 @@ INSERTED = [
 
 
 @settings(
-    max_examples=examples(1000),
+    max_examples=examples(500),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
@@ -67,7 +67,7 @@ def mutated_sources(draw: st.DrawFn) -> str:
 
 
 @settings(
-    max_examples=examples(1500),
+    max_examples=examples(800),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )

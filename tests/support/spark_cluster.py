@@ -99,16 +99,23 @@ class ConnectServer(Service):
     kind = "connect"
 
 
-def kill_an_executor() -> None:
-    """End one of the processes that do the tasks of this run's clusters, in the midst of whatever
-    it does; executors of other runs on the machine have another directory for temporary files."""
-    found = []
+def kill_an_executor(cluster: Service) -> None:
+    """End one of the processes that do the tasks of a cluster, in the midst of whatever it does."""
+    os.kill(min(executors(cluster).values()), signal.SIGKILL)
+
+
+def executors(cluster: Service) -> dict[str, int]:
+    """The processes that do the tasks of a cluster, by `application/executor`: other clusters, of
+    this run and of others, keep the files of theirs elsewhere."""
+    found = {}
     for number in processes_of(Path(os.environ["TMPDIR"])):
         with contextlib.suppress(OSError):  # it has ended
+            place = Path(f"/proc/{number}/cwd").readlink()
             command = Path(f"/proc/{number}/cmdline").read_bytes()
-            if b"CoarseGrainedExecutorBackend" in command:
-                found.append(number)
-    os.kill(min(found), signal.SIGKILL)
+            is_ours = place.is_relative_to(cluster.directory)
+            if is_ours and b"CoarseGrainedExecutorBackend" in command:
+                found["/".join(place.parts[-2:])] = number
+    return found
 
 
 def _open_lock(path: Path, mode: int) -> IO[str]:

@@ -7,7 +7,12 @@ import json
 import socket
 import urllib.request
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pyspark.sql import SparkSession
 
 REST: Final = ("environment", "jobs", "stages", "sql?details=true&planDescription=true")
 PAGES: Final = ("/environment/", "/jobs/", "/SQL/", "/SQL/execution/?id=0", "/executors/")
@@ -47,3 +52,49 @@ def command_lines() -> str:
         with contextlib.suppress(OSError):  # it has ended
             found.append((entry / "cmdline").read_bytes().decode(errors="replace"))
     return "\n".join(found)
+
+
+@contextlib.contextmanager
+def event_log(spark: SparkSession, directory: Path) -> Iterator[None]:
+    """Within, Spark keeps the log of events that it keeps when told so at its start."""
+    directory.mkdir()
+    context: Any = spark.sparkContext
+    scala, jvm = context._jsc.sc(), context._jvm
+    conf = scala.getConf().set("spark.eventLog.compress", "false")
+    log = jvm.org.apache.spark.scheduler.EventLoggingListener(
+        scala.applicationId(),
+        jvm.scala.Option.empty(),
+        jvm.java.net.URI(directory.as_uri()),
+        conf,
+        scala.hadoopConfiguration(),
+    )
+    log.start()
+    scala.listenerBus().addToEventLogQueue(log)
+    try:
+        yield
+        scala.listenerBus().waitUntilEmpty(10_000)
+    finally:
+        scala.listenerBus().removeListener(log)
+        log.stop()
+
+
+def new_descriptions(spark: SparkSession) -> Callable[[], list[str]]:
+    """The descriptions of the jobs since the last call, as Spark's own status store has them."""
+    seen: set[int] = set()
+
+    def new() -> list[str]:
+        context: Any = spark.sparkContext
+        scala = context._jsc.sc()
+        scala.listenerBus().waitUntilEmpty(10_000)
+        jobs = scala.statusStore().jobsList(None)
+        found = {jobs.apply(at).jobId(): jobs.apply(at).description() for at in range(jobs.size())}
+        told = [
+            found[number].get()
+            for number in sorted(found.keys() - seen)
+            if found[number].isDefined()
+        ]
+        seen.update(found)
+        return list(dict.fromkeys(told))
+
+    new()
+    return new

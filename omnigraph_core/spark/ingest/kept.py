@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,9 +34,11 @@ if TYPE_CHECKING:
     from omnigraph_core.manifest.snapshot import Snapshot
     from omnigraph_core.spark.ingest.comparing import Comparison
     from omnigraph_core.storage.session import Store
+    from omnigraph_core.write.batches import Places
 
 _PLAN: Final = "plan"
 _READ: Final = "reading"
+_AUDIT: Final = "audit"
 _FOLDER: Final = "steps"
 
 
@@ -109,6 +111,18 @@ class Kept:
         }
         self._put(_stage_of(table_key), document)
 
+    def audited(self) -> bool:
+        """Whether the load was found to be good once, against a state of its branch.
+
+        One whose plan is gone is not: cleanup takes what is oldest first, and without a plan there
+        is nothing to go on from.
+        """
+        names = self._scratch.names("")
+        return all(any(name.startswith(f"{step}-") for name in names) for step in (_PLAN, _AUDIT))
+
+    def keep_audited(self) -> None:
+        self._put(_AUDIT, {})
+
     def _put(self, step: str, document: Mapping[str, Any]) -> None:
         self._scratch.put(step, json.dumps(document, default=_plain).encode())
 
@@ -124,6 +138,15 @@ class Kept:
             raise StorageError(f"{root}/{path} is damaged: {problem}") from problem
         assert isinstance(document, dict)
         return document
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """What a load in steps goes on from."""
+
+    kept: Kept
+    digest: str
+    places: Places
 
 
 def source_document(source: Source) -> dict[str, Any]:
@@ -186,6 +209,7 @@ def _job(document: dict[str, Any]) -> Job:
         "tables": {key: (place, version) for key, (place, version) in document["tables"].items()},
         "mode": LoadMode(document["mode"]),
         "embed": EmbedMode(document["embed"]),
+        "only": None if document["only"] is None else tuple(document["only"]),
     }
     return Job(**given)
 

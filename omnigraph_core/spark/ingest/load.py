@@ -12,7 +12,7 @@ import secrets
 import time
 from collections import Counter, defaultdict
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -60,11 +60,10 @@ if TYPE_CHECKING:
     from omnigraph_core.manifest.image import GraphCommit
     from omnigraph_core.manifest.snapshot import Snapshot
     from omnigraph_core.spark.ingest.inspect import Inspected
-    from omnigraph_core.spark.ingest.kept import Kept
+    from omnigraph_core.spark.ingest.kept import Resumed
     from omnigraph_core.spark.ingest.model import Part, PartRead
     from omnigraph_core.spark.runner import Runner
     from omnigraph_core.storage.dataset import Table
-    from omnigraph_core.write.batches import Places
     from omnigraph_core.write.load_model import LoadOptions
     from omnigraph_core.write.sources import Source
 
@@ -86,15 +85,6 @@ def load(
         return Loader(context, sources, options, runner, scratch).run()
     finally:
         scratch.clear()
-
-
-@dataclass(frozen=True, slots=True)
-class Resumed:
-    """What a load in steps goes on from."""
-
-    kept: Kept
-    digest: str
-    places: Places
 
 
 class Loader:
@@ -136,6 +126,11 @@ class Loader:
         self._read_input(self._head())
         return self._counts()
 
+    def problem_count(self) -> int:
+        """How many problems the records have, each by itself."""
+        self._read_input(self._head())
+        return self._in_rows.total
+
     def inspect(self, table_key: str) -> int:
         """Compare the rows of a table with those of the newest state; how many are suspected."""
         snapshot = self._head()
@@ -150,6 +145,10 @@ class Loader:
         job = self._planned(snapshot)
         comparison = self._comparison_of(job, snapshot, (table_key,))
         return self._stage(job, snapshot, table_key, comparison)
+
+    def audit(self) -> None:
+        """Check everything against the newest state, and raise what is wrong."""
+        self._compared(self._head())
 
     def _head(self) -> Snapshot:
         return self._context.head(self._options.write.branch)[1].snapshot
@@ -343,6 +342,7 @@ class Loader:
             listed=self._listed(),
             is_tolerant=self._options.is_skipping_bad,
             is_dry_run=self._options.is_dry_run,
+            only=self._options.only,
         )
 
     def _read_input(self, snapshot: Snapshot) -> None:

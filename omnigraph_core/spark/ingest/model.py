@@ -40,6 +40,7 @@ class Job:
     """Problems that a part spells out."""
     is_tolerant: bool = False
     is_dry_run: bool = False
+    only: tuple[str, ...] | None = None
     share: Share = field(default_factory=Share)
     """What a part may ask of the provider of vectors."""
 

@@ -68,6 +68,7 @@ def _reading(job: Job, part: Part, problems: Violations) -> Reading:
         problems,
         Reporter(None),
         is_tolerant=job.is_tolerant,
+        only=job.only,
     )
 
 

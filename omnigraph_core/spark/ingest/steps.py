@@ -4,7 +4,8 @@
     read     every record is read, checked by itself and written, as files nobody refers to
     inspect  the keys of one table meet those of the newest rows
     stage    a version of one table that nobody sees
-    commit   what remains to be checked, and one compare-and-swap for all tables
+    audit    what remains to be checked, for all tables together
+    commit   one compare-and-swap for all tables
 
 What a step finds lies in `_scratch/<run>`, so a step takes no more than the name of its run. Steps
 that were left out are made up for by `commit`, as are those whose tables have moved since.
@@ -20,8 +21,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from omnigraph_core.errors import ConfigError, ConflictError
 from omnigraph_core.job_report import job_facts
-from omnigraph_core.spark.ingest.kept import Kept, source_document, source_of
-from omnigraph_core.spark.ingest.load import Loader, Resumed
+from omnigraph_core.spark.ingest.kept import Kept, Resumed, source_document, source_of
+from omnigraph_core.spark.ingest.load import Loader
 from omnigraph_core.spark.ingest.parts import within_reach
 from omnigraph_core.storage.scratch import Scratch
 from omnigraph_core.write.batches import Places
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from omnigraph_core.job_report import SparkReport
     from omnigraph_core.spark.runner import Runner
     from omnigraph_core.write.load_model import LoadResult
+    from omnigraph_core.write.progress import Listener
     from omnigraph_core.write.sources import Source
 
 _RUN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}")
@@ -85,6 +87,7 @@ class LoadSteps:
             "mode": str(options.mode),
             "embed": str(options.embed),
             "skip_bad": options.is_skipping_bad,
+            "only": None if options.only is None else list(options.only),
             "given": [_about(source) for source in sources],
         }
         known = self._kept.plan()
@@ -98,13 +101,18 @@ class LoadSteps:
                 hint="choose another name; `load_steps` goes on with the files of the first plan",
             )
 
-    def read(self) -> Mapping[str, int]:
+    def read(self, progress: Listener | None = None) -> Mapping[str, int]:
         """Read and check every record; by table key the rows that go on.
 
         Problems of records are told by `commit`, with those of rows together.
         """
         with self._facts():
-            return self._loader().read()
+            return self._loader(progress).read()
+
+    def problem_count(self) -> int:
+        """How many problems `read` has found; with any, there is nothing to stage."""
+        with self._facts():
+            return self._loader().problem_count()
 
     def inspect(self, table_key: str) -> int:
         """Compare the keys of a table's rows with the newest state; how many rows are suspected."""
@@ -116,6 +124,16 @@ class LoadSteps:
         with self._facts(table_key):
             change = self._loader().stage(table_key)
         return 0 if change is None else change.row_count
+
+    def audit(self) -> None:
+        """Check all tables together against the newest state.
+
+        Raises:
+            DataError: records are malformed or break a rule; carries all of them.
+        """
+        with self._facts():
+            self._loader().audit()
+        self._kept.keep_audited()
 
     def commit(self) -> LoadResult:
         """Publish all tables with one commit; repeated, the result of the first time.
@@ -153,13 +171,15 @@ class LoadSteps:
             )
         return plan
 
-    def _loader(self) -> Loader:
+    def _loader(self, progress: Listener | None = None) -> Loader:
         plan = self._planned()
         options = LoadOptions(
             LoadMode(plan["mode"]),
             WriteOptions(plan["branch"], plan["if_commit"], self._run, plan["actor"]),
             EmbedMode(plan["embed"]),
             is_skipping_bad=plan["skip_bad"],
+            progress=progress,
+            only=None if plan["only"] is None else tuple(plan["only"]),
         )
         sources = [source_of(one) for one in plan["sources"]]
         digest = hashlib.sha256(json.dumps(plan["given"]).encode()).hexdigest()

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from omnigraph_core.engine.writes import LoadKeywords
     from omnigraph_core.write.load_model import LoadResult
 
-_WRITTEN: Final = "partition int, parts string, row_hash string"
+_WRITTEN: Final = "partition int, parts string, row_hash string, row_count bigint"
 
 
 def load_frames(
@@ -72,21 +72,29 @@ def load_frames(
             sources = []
             for name, frame in frames.items():
                 with job_facts(type=name):
-                    written = _land(frame, scratch, is_hashed=is_hashed)
+                    written = write_frame(frame, scratch, is_hashed=is_hashed)
                 sources += sources_of(name, written, scratch, chosen.mode, name_before=f"{name}, ")
             return load_sources(graph, sources, chosen, engine=SPARK)
     finally:
         scratch.clear()
 
 
-def _land(frame: DataFrame, scratch: Scratch, *, is_hashed: bool) -> list[Written]:
+def write_frame(frame: DataFrame, scratch: Scratch, *, is_hashed: bool) -> list[Written]:
+    """Have tasks leave the rows of a frame as files beside a graph; by partition what they left.
+
+    Args:
+        is_hashed: the load has a key, under which the same rows are known again.
+    """
     session = frame.sparkSession
     work = _writer(scratch.address("")[0], scratch.job, SparkRunner(session).variables(), is_hashed)
     rows = run(
         session, lambda: frame.mapInArrow(work, _WRITTEN).collect(), name="write rows of a frame"
     )
     ordered = sorted(rows, key=lambda row: row["partition"])
-    return [Written(tuple(json.loads(row["parts"])), int(row["row_hash"])) for row in ordered]
+    return [
+        Written(tuple(json.loads(row["parts"])), int(row["row_hash"]), row["row_count"])
+        for row in ordered
+    ]
 
 
 def _writer(
@@ -106,6 +114,7 @@ def _writer(
                 "partition": pa.array([task.partitionId()], pa.int32()),
                 "parts": [json.dumps(written.parts)],
                 "row_hash": [str(written.row_hash)],
+                "row_count": pa.array([written.row_count], pa.int64()),
             }
         )
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from omnigraph_core.diagnostics import did_you_mean
-from omnigraph_core.errors import ConfigError
+from omnigraph_core.engine.type_names import find_type
 from omnigraph_core.exec.catalogs import accepted_catalog
 from omnigraph_core.history.snapshots import ReadTarget
 from omnigraph_core.manifest.image import MAIN
@@ -20,9 +19,7 @@ from omnigraph_core.write.export import exported_columns
 if TYPE_CHECKING:
     from omnigraph_core.engine.omnigraph import Omnigraph
     from omnigraph_core.manifest.snapshot import Snapshot
-    from omnigraph_core.schema.catalog import Catalog
     from omnigraph_core.spark.source.options import ReadOptions
-    from omnigraph_core.write.batches import GraphType
 
 
 def pin_table(options: ReadOptions) -> Pin:
@@ -54,24 +51,3 @@ def snapshot_of(graph: Omnigraph, options: ReadOptions) -> Snapshot:
     if options.commit is None and options.tag is None:
         return graph.snapshot(options.branch or MAIN)
     return graph.snapshot_of(ReadTarget(snapshot_id=options.commit, tag=options.tag))
-
-
-def find_type(catalog: Catalog, name: str) -> GraphType:
-    """The type that `Person`, `node:Person` or `edge:Knows` names.
-
-    Raises:
-        ConfigError: there is none, or there are two.
-    """
-    kind, _, bare = name.rpartition(":")
-    node = catalog.nodes.get(bare) if kind in ("", "node") else None
-    edge = catalog.try_edge(bare) if kind in ("", "edge") else None
-    if node is not None and edge is not None:
-        raise ConfigError(
-            f"`{bare}` is a node type and an edge type", hint=f"say node:{bare} or edge:{bare}"
-        )
-    found = node or edge
-    if found is None:
-        known = [*catalog.nodes, *catalog.edges]
-        hint = did_you_mean(bare, known) or f"types there: {', '.join(known) or 'none'}"
-        raise ConfigError(f"unknown type `{name}`", hint=hint)
-    return found

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from omnigraph_core.engine.type_names import find_type
 from omnigraph_core.errors import ConfigError
 from omnigraph_core.exec.catalogs import accepted_catalog
 from omnigraph_core.spark.source.options import read_options
-from omnigraph_core.spark.source.resolve import find_type, snapshot_of
+from omnigraph_core.spark.source.resolve import snapshot_of
 from omnigraph_core.spark.source.source import FORMAT, register
 
 if TYPE_CHECKING:

@@ -36,6 +36,7 @@ class Written(WriterCommitMessage):
 
     parts: tuple[str, ...]
     row_hash: int
+    row_count: int = 0
 
 
 class OmnigraphWriter(DataSourceArrowWriter):
@@ -78,11 +79,13 @@ def write_parts(scratch: Scratch, batches: Iterator[pa.RecordBatch], *, is_hashe
     """
     parts: list[str] = []
     hashes: list[int] = []
+    row_count = 0
     for rows in _gathered(batches):
         parts.append(scratch.put("rows", _packed(rows)))
+        row_count += rows.num_rows
         if is_hashed:
             hashes += [hash_rows(batch) for batch in rows.to_batches()]
-    return Written(tuple(parts), join_hashes(hashes))
+    return Written(tuple(parts), join_hashes(hashes), row_count)
 
 
 def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:

@@ -243,7 +243,7 @@ def test_the_process_stays_small(og: Omnigraph) -> None:
     """As much as may be used, what is on its way, and no more: rows are not left to be found."""
     names = ("product", "order", "groups", "distinct", "traversals", "not", "optional", "fused")
     asked = [query(name) for name in names]
-    budget = 32 * MEBIBYTE
+    budget = 16 * MEBIBYTE
     told = spawn("tests.support.crowds:growth", og.uri, asked, budget).wait().result()
     assert None not in told["clauses"]
     assert told["grown"] < budget + 128 * MEBIBYTE

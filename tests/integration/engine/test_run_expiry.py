@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from omnigraph_core.engine import run_calls
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.errors import BranchInUse, BranchNotFound
 from omnigraph_core.failpoints import arm
@@ -153,3 +154,13 @@ def test_an_expired_run_that_is_begun_again_goes_on(og: Omnigraph, clock: Clock)
     assert not again.is_expired
     assert ids(og, og.snapshot(again.run_branch)) == ["a"]
     assert run_branches(og) == [run.run_branch]
+
+
+def test_cleanup_refuses_no_load_for_having_waited(og: Omnigraph, clock: Clock) -> None:
+    """Failed means that the rows of a load were refused: its files would go to quarantine."""
+    waiting = run_calls.begin_load(og, "main", operation_hash="drops")
+    clock.advance(25 * HOUR)
+    clean_up(og, keep=10, grace=HOUR, is_aged=False)
+    assert og.get_run(waiting.run_id).status is RunStatus.ABORTED
+    again = run_calls.begin_load(og, "main", operation_hash="drops")
+    assert again.run_id != waiting.run_id

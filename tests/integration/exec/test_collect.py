@@ -82,13 +82,13 @@ def agrees(stored: Items, text: str, limit: int = 4, offset: int = 2) -> None:
         everything.remove(row)
 
 
-@settings(max_examples=examples(900), deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(queries(), st.integers(0, 6), st.integers(0, 30))
 def test_results(stored: Items, text: str, limit: int, offset: int) -> None:
     agrees(stored, text, limit, offset)
 
 
-@settings(max_examples=examples(900), deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(queries(), st.integers(0, 6), st.integers(0, 30))
 def test_results_of_rows_that_come_in_portions(
     stored: Items, text: str, limit: int, offset: int
@@ -153,7 +153,8 @@ def test_the_match_stops_when_there_are_enough_rows(stored: Items) -> None:
 
 
 def test_best_rows_take_no_more_memory_than_they_need(stored: Items) -> None:
-    with hurried():
+    with hurried(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scope, "PORTION_ROWS", 21)
         run = stored.run(
             "query q() { match { $a: Item  $b: Item  $c: Item } return { $c.id } "
             "order { $c.whole desc, $b.name } limit 2 }"

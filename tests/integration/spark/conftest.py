@@ -47,9 +47,11 @@ def connect_driver(connect_server: ConnectServer) -> Iterator[DriverThere]:
         yield driver
 
 
-_ELSEWHERE = pytest.mark.long("test_loads, test_query_places and test_runner show every place")
-NOT_BEHIND_CONNECT = pytest.mark.parametrize(
-    "driver", ["local", "cluster", pytest.param("connect", marks=_ELSEWHERE)], indirect=True
+_ELSEWHERE = pytest.mark.long(
+    "loads, reads and jobs in all places: test_loads, test_query_places, test_runner, test_cluster"
+)
+NOT_ON_THE_CLUSTER = pytest.mark.parametrize(
+    "driver", ["local", pytest.param("cluster", marks=_ELSEWHERE), "connect"], indirect=True
 )
 ON_THIS_MACHINE = pytest.mark.parametrize(
     "driver",

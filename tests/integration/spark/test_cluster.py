@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from tests.support.spark_cluster import StandaloneCluster
 
 
+@pytest.mark.long(
+    "test_what_a_lost_executor_has_emitted_is_emitted_again, by the one that replaces it"
+)
 def test_a_lost_executor_is_replaced(cluster_driver: DriverThere, tmp_path: Path) -> None:
     assert cluster_driver.call(jobs.lose_an_executor, str(tmp_path)) == [0, 10, 20, 30, 40]
     assert len(list(tmp_path.glob("lost-*"))) == 2
@@ -48,6 +51,7 @@ def test_executors_are_sent_the_package_they_lack(
         "spark.pyspark.python": str(_python_without_us(tmp_path)),
         "spark.python.daemon.module": "pyspark.daemon",  # ours is in the package
         "spark.task.maxFailures": "1",
+        "spark.cores.max": "1",  # one executor
     }
     with driver_there("bare", master=cluster.url, conf=conf) as driver:
         found = driver.call(jobs.bare_executors)

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import signal
-import subprocess
-import sys
 import uuid
 from typing import TYPE_CHECKING, Final
 
@@ -19,9 +15,8 @@ from omnigraph_core.spark.session import ui_address
 from tests.support import spark_jobs as jobs
 from tests.support import spark_loads
 from tests.support.load_worlds import SCHEMA
-from tests.support.ports import ATTEMPTS, free_port, is_free
-from tests.support.spark import ROOT, SECONDS, driver_there
-from tests.support.spark_cluster import QUICK_TO_ACT
+from tests.support.scripted_spark import ScriptedServer
+from tests.support.spark import SECONDS, driver_there
 from tests.support.spark_ui import command_lines, page, shown_pages
 from tests.support.waiting import wait_until
 
@@ -32,6 +27,7 @@ if TYPE_CHECKING:
     from tests.support.spark_cluster import ConnectServer
 
 PARTS: Final = 2_000
+SECRET: Final = f"hidden-{uuid.uuid4().hex}"
 
 
 def test_a_closed_session_has_a_successor(connect_server: ConnectServer, tmp_path: Path) -> None:
@@ -55,79 +51,10 @@ def test_a_closed_session_has_a_successor(connect_server: ConnectServer, tmp_pat
     assert squares["spilled_bytes"] == 0
 
 
-class ScriptedServer:
-    """`deploy/spark-connect.sh` on a port of its own."""
-
-    def __init__(self, directory: Path) -> None:
-        self.events = directory / "events"
-        self.events.mkdir()
-        self.secret = f"hidden-{uuid.uuid4().hex}"
-        self._log = directory / "server.log"
-        self._process: subprocess.Popen[bytes] | None = None
-        for attempt in range(1, ATTEMPTS + 1):
-            self._port = free_port()
-            self.url = f"sc://127.0.0.1:{self._port}"
-            try:
-                self.start()
-            except AssertionError:
-                self.kill()
-                if "SPARK_CONNECT_PORT" not in self._log.read_text() or attempt == ATTEMPTS:
-                    raise
-            else:
-                return
-
-    def start(self) -> None:
-        # A script that was killed has ended; its Java may take a moment to let go of the port.
-        wait_until(lambda: is_free(self._port), "the end of Java", seconds=SECONDS)
-        env = {
-            **os.environ,
-            "PYTHON": sys.executable,
-            "PYTHONPATH": str(ROOT),
-            "OMNIGRAPH_SPARK_MASTER": "local[2,3]",
-            "SPARK_CONNECT_PORT": str(self._port),
-            "OPENAI_API_KEY": self.secret,
-        }
-        conf = {
-            "spark.eventLog.enabled": "true",
-            "spark.eventLog.dir": str(self.events),
-            "spark.eventLog.compress": "false",
-            "spark.sql.shuffle.partitions": "2",
-            **QUICK_TO_ACT,
-        }
-        given = [item for name, value in conf.items() for item in ("--conf", f"{name}={value}")]
-        self._log.unlink(missing_ok=True)
-        with self._log.open("wb") as log:
-            self._process = subprocess.Popen(
-                [ROOT / "deploy" / "spark-connect.sh", *given],
-                env=env,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        wait_until(self._is_ready, "the server", seconds=SECONDS, tell=self._log.read_text)
-
-    def _is_ready(self) -> bool:
-        assert self._process is not None
-        assert self._process.poll() is None, self._log.read_text()
-        return f"ready: {self.url}" in self._log.read_text()
-
-    def kill(self) -> None:
-        """End all of its processes at once."""
-        if self._process is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait(SECONDS)
-
-    def interrupt(self) -> None:
-        """Press Ctrl-C."""
-        assert self._process is not None
-        os.killpg(self._process.pid, signal.SIGINT)
-        assert self._process.wait(SECONDS) == 130, self._log.read_text()
-
-
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ScriptedServer]:
-    found = ScriptedServer(tmp_path_factory.mktemp("server"))
+    secrets = {"OPENAI_API_KEY": SECRET}
+    found = ScriptedServer(tmp_path_factory.mktemp("server"), variables=secrets)
     try:
         yield found
     finally:
@@ -139,7 +66,7 @@ def test_a_server_shows_no_secret(server: ScriptedServer) -> None:
     """Neither one of its own, nor one that travels with a job."""
     sent = f"hidden-{uuid.uuid4().hex}"
     with driver_there("secretive", remote=server.url) as driver:
-        assert driver.call(key_of_tasks, None) == [server.secret]
+        assert driver.call(key_of_tasks, None) == [SECRET]
         assert driver.call(key_of_tasks, sent) == [sent]
         ui = driver.call(address_of_the_ui)
         shown = shown_pages(ui) | {"/connect/": page(f"{ui}/connect/")}
@@ -149,7 +76,7 @@ def test_a_server_shows_no_secret(server: ScriptedServer) -> None:
     )
     assert "keys of tasks" in shown["jobs"].replace("-", " ")
     assert "SparkListenerJobStart" in shown["event log"]
-    for secret in (server.secret, sent):
+    for secret in (SECRET, sent):
         assert [place for place, text in shown.items() if secret in text] == []
 
 

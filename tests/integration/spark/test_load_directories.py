@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from tests.support.s3 import S3Server
 
+_ON_DISK = pytest.mark.long("test_mistakes_are_named_by_file_and_line: the same files on disk")
 PART_BYTES = 1_000
 """Many parts for each file that can be shared out."""
 
@@ -47,6 +48,7 @@ def both(spark: SparkSession, tmp_path: Path, *given: str) -> tuple[str, object]
     return expected
 
 
+@pytest.mark.long("test_on_s3 loads the same directory; the next test a part of it from disk")
 def test_a_directory(spark: SparkSession, tmp_path: Path) -> None:
     kind, result = both(spark, tmp_path, str(folder(tmp_path / "data")))
     assert kind == "loaded"
@@ -69,7 +71,7 @@ def test_mistakes_are_named_by_file_and_line(spark: SparkSession, tmp_path: Path
 
 
 @pytest.mark.usefixtures("s3_root")
-@pytest.mark.parametrize("has_mistakes", [False, True])
+@pytest.mark.parametrize("has_mistakes", [False, pytest.param(True, marks=_ON_DISK)])
 def test_on_s3(
     spark: SparkSession, s3_server: S3Server, tmp_path: Path, *, has_mistakes: bool
 ) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from omnigraph_core.engine import run_calls
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.errors import ConfigError, ConflictError, DataError
 from omnigraph_core.settings import PUBLISH_LEASE
@@ -177,3 +178,18 @@ def test_runs_that_cannot_be(tmp_path: Path) -> None:
         graph.load_steps("r1", branch="other", engine="local").read()
     with pytest.raises(ConflictError, match="loads something else"):
         graph.plan_load("r1", str(data), engine="local", mode="append")
+
+
+def test_a_load_whose_plan_is_gone_is_not_ready(tmp_path: Path) -> None:
+    """Cleanup removes by age: the plan is older than the audit, which may have taken hours."""
+    data = tmp_path / "data.jsonl"
+    data.write_text(part(1))
+    graph = Omnigraph.init(str(tmp_path / "graph"), SCHEMA)
+    run = run_calls.begin_load(graph, "main", operation_hash="h").run_id
+    steps = graph.plan_load(run, str(data), engine="local")
+    assert not run_calls.is_audited(graph, run)
+    steps.audit()
+    assert run_calls.is_audited(graph, run)
+    (plan,) = (tmp_path / "graph" / "_scratch" / run / "steps").glob("plan-*")
+    plan.unlink()
+    assert not run_calls.is_audited(graph, run)

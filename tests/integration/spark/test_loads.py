@@ -14,7 +14,7 @@ import pytest
 from pyarrow import parquet
 
 from omnigraph_core.engine.omnigraph import Omnigraph
-from tests.integration.spark.conftest import ON_THIS_MACHINE
+from tests.integration.spark.conftest import NOT_ON_THE_CLUSTER, ON_THIS_MACHINE
 from tests.support import spark_loads
 from tests.support.load_worlds import SCHEMA, content, outcome, records
 from tests.support.s3 import s3_store
@@ -24,12 +24,18 @@ from tests.support.waiting import wait_until
 if TYPE_CHECKING:
     from tests.support.s3 import S3Server
     from tests.support.spark import Driver, DriverThere
+    from tests.support.spark_cluster import StandaloneCluster
+
+
+KILLED_UNDER = 24_000
+"""Rows of a load that lasts long enough for a process to be killed in its midst."""
 
 
 def part(number: int) -> str:
     return json.dumps({"type": "Part", "data": {"sku": f"p{number}", "stock": number % 50}})
 
 
+@NOT_ON_THE_CLUSTER
 def test_what_loads_find_does_not_depend_on_where_they_run(driver: Driver, tmp_path: Path) -> None:
     rng = random.Random(7)
     whole = Omnigraph.init(str(tmp_path / "whole"), SCHEMA)
@@ -115,10 +121,10 @@ def test_a_mistake_is_named_by_its_file_and_line(driver: Driver, tmp_path: Path)
 
 
 def test_an_executor_that_is_killed_costs_time_alone(
-    cluster_driver: DriverThere, tmp_path: Path
+    cluster: StandaloneCluster, cluster_driver: DriverThere, tmp_path: Path
 ) -> None:
     data = tmp_path / "parts.jsonl"
-    data.write_text("\n".join(part(number) for number in range(60_000)))
+    data.write_text("\n".join(part(number) for number in range(KILLED_UNDER)))
     graph = tmp_path / "graph"
     Omnigraph.init(str(graph), SCHEMA).close()
     cluster_driver.start(
@@ -126,11 +132,11 @@ def test_an_executor_that_is_killed_costs_time_alone(
     )
     scratch = graph / "_scratch"
     wait_until(lambda: list(scratch.glob("*/read-*")), "the first part that is read", seconds=300)
-    kill_an_executor()
+    kill_an_executor(cluster)
     kind, result = cluster_driver.result()
-    assert (kind, result["nodes_loaded"]) == ("loaded", 60_000)
+    assert (kind, result["nodes_loaded"]) == ("loaded", KILLED_UNDER)
     opened = Omnigraph.open(str(graph))
-    assert content(opened) == sorted(_exported(range(60_000)))
+    assert content(opened) == sorted(_exported(range(KILLED_UNDER)))
     assert opened.verify(is_deep=True).is_sound
 
 

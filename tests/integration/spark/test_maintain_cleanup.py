@@ -163,7 +163,7 @@ def maintain_failing(runner: Runner, address: str, directory: str) -> list[Any]:
     return [[item.to_json() for item in done], clean_by(og, failing)]
 
 
-@pytest.mark.long("an executor that is killed under a load, and one under a backfill")
+@pytest.mark.long("an executor is killed under a load, and one between the halves of an exchange")
 def test_executors_that_are_killed_cost_time_alone(
     cluster_driver: DriverThere, tmp_path: Path
 ) -> None:

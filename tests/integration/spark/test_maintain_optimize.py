@@ -19,7 +19,7 @@ from omnigraph_core.spark.maintain.workers import Executors
 from omnigraph_core.spark.runner import InProcessRunner, SparkRunner
 from omnigraph_core.spark.settings import MASTER, UPKEEP_FROM
 from tests.integration.cli.process import omnigraph
-from tests.integration.spark.conftest import NOT_BEHIND_CONNECT, ON_THIS_MACHINE
+from tests.integration.spark.conftest import ON_THIS_MACHINE
 from tests.support.ageing import clean_up
 from tests.support.damage import damages
 from tests.support.judges import Recorder
@@ -35,7 +35,7 @@ from tests.support.upkeep_worlds import (
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -44,6 +44,11 @@ if TYPE_CHECKING:
     from tests.support.spark import Driver
 
 PART_ROWS = 1_500
+BY_TASKS = {
+    "compact": ("compact.after_rewrite", "compact.after_record"),
+    "index": ("index.after_build",),
+}
+"""Points that tasks pass, by job."""
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +76,7 @@ def operations(og: Omnigraph) -> list[str]:
     return [commit.operation for commit in og.list_commits()]
 
 
-@NOT_BEHIND_CONNECT
+@ON_THIS_MACHINE
 def test_optimize(driver: Driver, original: Path, tmp_path: Path) -> None:
     here, there = twin(original, tmp_path / "here"), twin(original, tmp_path / "there")
     before, found = rows(here), answers(here)
@@ -233,14 +238,15 @@ def test_nothing_is_done_for_who_may_not(original: Path, tmp_path: Path) -> None
     assert asked == [*[("eve", "admin")] * 3, ("eve", "read")]
 
 
-def armed(point: str, marks: str, most: int, work: Any, task: Any) -> Any:
-    """Do a task that ends the process at a point, so many times."""
+def armed(points: Sequence[str], marks: str, most: int, work: Any, task: Any) -> Any:
+    """Do a task that ends the process at a point; so many end at each."""
     left, at_work = Path(marks), Path(f"{marks}-at-work", str(os.getpid()))
     at_work.touch()
     try:
-        if len(list(left.iterdir())) >= most:
+        point = next((one for one in points if len(list(left.glob(f"{one}-*"))) < most), None)
+        if point is None:
             return work(task)
-        (left / f"{len(list(left.iterdir()))}").touch()
+        (left / f"{point}-{os.getpid()}").touch()
         with arm(point, "crash"):
             return work(task)
     finally:
@@ -248,41 +254,47 @@ def armed(point: str, marks: str, most: int, work: Any, task: Any) -> Any:
 
 
 class Crashing:
-    """A runner whose workers die in the midst of a task."""
+    """A runner whose workers die in the midst of a task, at one point of a job after another."""
 
-    def __init__(self, session: SparkSession, point: str, marks: Path, most: int) -> None:
+    def __init__(
+        self, session: SparkSession, points: Mapping[str, Sequence[str]], marks: Path, most: int
+    ) -> None:
         marks.mkdir()
         Path(f"{marks}-at-work").mkdir()
         self._runner = SparkRunner(session)
-        self._armed = partial(armed, point, str(marks), most)
+        self._points, self._marks, self._most = points, str(marks), most
 
     def map(self, work: Any, tasks: Sequence[Any], *, name: str, on_done: Any = None) -> list[Any]:
-        return self._runner.map(partial(self._armed, work), tasks, name=name, on_done=on_done)
+        deadly = partial(armed, self._points.get(name, ()), self._marks, self._most, work)
+        return self._runner.map(deadly, tasks, name=name, on_done=on_done)
 
 
-@pytest.mark.parametrize(
-    "point", ["compact.after_rewrite", "compact.after_record", "index.after_build"]
-)
-def test_a_lost_executor_is_replaced(
-    spark: SparkSession, original: Path, tmp_path: Path, point: str
-) -> None:
-    og = twin(original, tmp_path / "graph")
+def test_lost_executors_are_replaced(spark: SparkSession, original: Path, tmp_path: Path) -> None:
+    """One at each point that tasks pass."""
+    og, marks = twin(original, tmp_path / "graph"), tmp_path / "marks"
     before = rows(og)
-    runner = Crashing(spark, point, tmp_path / "marks", 1)
+    runner = Crashing(spark, BY_TASKS, marks, 1)
     assert all(item.committed for item in optimize_by(og, runner))
     assert rows(og) == before
     assert {report.state for report in og.index_status()} == {IndexState.COMPLETE}
     assert damages(og) == []
+    lost = {path.name for path in Path(f"{marks}-at-work").iterdir()}
+    at = {
+        point
+        for point, _, worker in (mark.name.rpartition("-") for mark in marks.iterdir())
+        if worker in lost
+    }
+    assert at == {point for points in BY_TASKS.values() for point in points}
 
 
-@pytest.mark.parametrize("point", ["compact.after_record", "index.after_build"])
+@pytest.mark.parametrize("job", BY_TASKS)
 def test_a_job_that_fails_leaves_nothing_to_see(
-    spark: SparkSession, original: Path, tmp_path: Path, point: str
+    spark: SparkSession, original: Path, tmp_path: Path, job: str
 ) -> None:
     og = twin(original, tmp_path / "graph")
     before, head = rows(og), og.head_commit_id_for_branch()
     with pytest.raises(JobFailed):
-        optimize_by(og, Crashing(spark, point, tmp_path / "marks", 10**6))
+        optimize_by(og, Crashing(spark, {job: BY_TASKS[job][-1:]}, tmp_path / "marks", 10**6))
     assert og.head_commit_id_for_branch() == head
     assert rows(og) == before
     assert _swept(og, spark, tmp_path / "marks-at-work") > 0, "what tasks wrote is swept"

@@ -14,7 +14,7 @@ from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.errors import ConfigError, JobFailed, MergeConflicts
 from omnigraph_core.spark.merge.workers import ByNumber, executors
 from omnigraph_core.spark.runner import InProcessRunner
-from tests.integration.spark.conftest import NOT_BEHIND_CONNECT
+from tests.integration.spark.conftest import ON_THIS_MACHINE
 from tests.support import spark_merges
 from tests.support.damage import damages
 from tests.support.merge_worlds import graph_of
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tests.support.spark import Driver, DriverThere
+    from tests.support.spark_cluster import StandaloneCluster
 
 SCHEMA = """
 node Part {
@@ -91,7 +92,7 @@ def clash(og: Omnigraph) -> None:
     change(og, "main", 'delete Part where sku = "p0380"')
 
 
-@NOT_BEHIND_CONNECT
+@ON_THIS_MACHINE
 def test_merge_and_diff_wherever_spark_runs(driver: Driver, og: Omnigraph) -> None:
     og.branch_create("twin")
     expected = spark_merges.outcome(lambda: og.branch_merge("review", engine="local"))
@@ -109,14 +110,14 @@ def test_merge_and_diff_wherever_spark_runs(driver: Driver, og: Omnigraph) -> No
 
 @pytest.mark.long("test_loads kills one under a load; merges run the same tasks")
 def test_an_executor_that_is_killed_under_a_merge_costs_time_alone(
-    cluster_driver: DriverThere, og: Omnigraph, tmp_path: Path
+    cluster: StandaloneCluster, cluster_driver: DriverThere, og: Omnigraph, tmp_path: Path
 ) -> None:
     og.branch_create("twin")
     head = og.head_commit_id_for_branch("twin")
     cluster_driver.start(spark_merges.merge_there, og.uri, "review", "twin", 8, {})
     scratch = tmp_path / "graph" / "_scratch"
     wait_until(lambda: list(scratch.glob("*/*")), "the first task", seconds=300, interval=0.01)
-    kill_an_executor()
+    kill_an_executor(cluster)
     assert og.head_commit_id_for_branch("twin") == head, "it was in the midst of it"
     found = cluster_driver.result()
     expected = spark_merges.outcome(lambda: og.branch_merge("review", engine="local"))

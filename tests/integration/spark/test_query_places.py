@@ -16,11 +16,15 @@ if TYPE_CHECKING:
     from tests.support.spark import Driver
 
 
-EVERYWHERE = ("groups", "near")
-_LONG = pytest.mark.long("this machine answers it, and two others are asked everywhere")
+USUAL = {
+    "local": {"groups", "weighted", "words", "near", "fused"},
+    "cluster": {"groups"},
+    "connect": {"groups", "near"},
+}
+_LONG = pytest.mark.long("test_query_corpus; other reads in the same place, this one in another")
 PLACES = [
-    pytest.param(place, name, marks=_LONG if place != "local" and name not in EVERYWHERE else ())
-    for place in ("local", "cluster", "connect")
+    pytest.param(place, name, marks=() if name in usual else _LONG)
+    for place, usual in USUAL.items()
     for name in READS
 ]
 

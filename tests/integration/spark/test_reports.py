@@ -15,6 +15,7 @@ from omnigraph_core.engine import linking
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.job_report import SparkResults
 from tests.support.ageing import clean_up
+from tests.support.spark_ui import new_descriptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -35,24 +36,7 @@ COUNTS = ("rows", "bytes", "files", "spilled_bytes")
 @pytest.fixture
 def descriptions(spark: SparkSession) -> Callable[[], list[str]]:
     """The descriptions of the jobs since the last call, as Spark's own status store has them."""
-    seen: set[int] = set()
-
-    def new() -> list[str]:
-        context: Any = spark.sparkContext
-        scala = context._jsc.sc()
-        scala.listenerBus().waitUntilEmpty(10_000)
-        jobs = scala.statusStore().jobsList(None)
-        found = {jobs.apply(at).jobId(): jobs.apply(at).description() for at in range(jobs.size())}
-        told = [
-            found[number].get()
-            for number in sorted(found.keys() - seen)
-            if found[number].isDefined()
-        ]
-        seen.update(found)
-        return list(dict.fromkeys(told))
-
-    new()
-    return new
+    return new_descriptions(spark)
 
 
 @pytest.fixture
