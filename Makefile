@@ -19,7 +19,7 @@ PYTEST := $(BIN)/pytest -n $(WORKERS)
 # How often `make test-flaky` repeats tests; T names them.
 N ?= 20
 
-.PHONY: help install lock up down demo-reset local-store browser fmt lint types layers collect test test-quick test-long test-flaky coverage \
+.PHONY: help install lock up down demo-reset local-store browser postgres fmt lint types layers collect test test-quick test-long test-flaky coverage \
         check docs-check bench bench-read corpus-update clean
 
 help: ## list the targets
@@ -40,7 +40,7 @@ lock: $(READY) ## resolve the newest allowed versions and rewrite requirements.l
 	  --generate-hashes --no-header --no-annotate --no-emit-index-url --quiet -o requirements.lock
 	UV=$(UV) deploy/locks/make.sh
 
-up: $(READY) ## the platform with its example, until Ctrl-C; DAGSTER_PORT, SERVER_PORT, CODE_PORT
+up: $(READY) ## the platform with its example, until Ctrl-C; ENGINE=local for no Spark, DAGSTER_PORT, SERVER_PORT, ...
 	@$(BIN)/python -m omnigraph_assets.local up
 
 down: $(READY) ## stop a platform that was started elsewhere
@@ -76,10 +76,10 @@ test: $(READY) browser ## the whole behaviour once
 test-quick: $(READY) ## while editing: no Spark, no servers, no browsers
 	$(PYTEST) -m quick tests/unit tests/guards
 
-test-long: $(READY) browser ## everything again: ten times the examples, every variant, every store
+test-long: $(READY) browser postgres ## everything again: ten times the examples, every variant, every store
 	HYPOTHESIS_PROFILE=long $(PYTEST) -m "" --durations=25
 
-test-flaky: $(READY) browser ## repeat tests on a busy machine: N=20 T=path, without T all that start processes
+test-flaky: $(READY) browser postgres ## repeat tests on a busy machine: N=20 T=path, without T all that start processes
 	$(BIN)/python -m tests.support.flaky --times $(N) --workers $(WORKERS) $(or $(T),--processes tests)
 
 coverage: $(READY) browser ## the tests of `make test`, and which lines they run: at least 90 of 100
@@ -90,6 +90,14 @@ browser: ## Chromium, in which the tests look at the platform
 	  sudo=$$([ "$$(id -u)" = 0 ] || echo sudo); \
 	  $$sudo apt-get update -qq && \
 	  DEBIAN_FRONTEND=noninteractive $$sudo apt-get install -y -qq --no-install-recommends chromium >/dev/null; }
+
+postgres: ## Postgres, in which a deployed Dagster keeps its state; installed, and not started
+	@command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || { \
+	  sudo=$$([ "$$(id -u)" = 0 ] || echo sudo); \
+	  $$sudo mkdir -p /etc/postgresql-common && \
+	  echo 'create_main_cluster = false' | $$sudo tee /etc/postgresql-common/createcluster.conf >/dev/null && \
+	  $$sudo apt-get update -qq && \
+	  DEBIAN_FRONTEND=noninteractive $$sudo apt-get install -y -qq --no-install-recommends postgresql >/dev/null; }
 
 docs-check: $(READY) ## every snippet of the docs, and the guards
 	$(BIN)/pytest tests/docs tests/guards

@@ -18,8 +18,11 @@ import pathlib, shlex, socket, sys
 
 import pyspark
 
-from omnigraph_core.spark.defaults import SECRETS, check_master, driver_host
+from omnigraph_core.spark.defaults import VARIABLE, check_master, classic
 from omnigraph_core.spark.java import java_home
+
+# Java of a server has time to compile, and the variables of tasks are those of this script: they may be secret.
+NOT_OURS = ("spark.driver.extraJavaOptions", "spark.port.maxRetries", "spark.log.level")
 
 host, port, ui_port, master = sys.argv[1:]
 check_master(master)
@@ -39,15 +42,21 @@ def first_free(name, ports):
 
 
 first_free("SPARK_CONNECT_PORT", [int(port)])
+settings = [
+    word
+    for name, value in classic(master).items()
+    if name not in NOT_OURS
+    and (not name.startswith(VARIABLE) or name.startswith(f"{VARIABLE}LANCE_"))
+    for word in ("--conf", f"{name}={value}")
+]
 values = {
     "PYSPARK_PYTHON": sys.executable,
     "SPARK_HOME": pathlib.Path(pyspark.__file__).parent,
     "JAVA_HOME": java_home(),
-    "secrets": SECRETS,
-    "driver": " ".join(f"--conf {name}={value}" for name, value in driver_host(master).items()),
     "ui_port": first_free("SPARK_UI_PORT", [int(ui_port)] if ui_port else range(4040, 4140)),
 }
 print("\n".join(f"{name}={shlex.quote(str(value))}" for name, value in values.items()))
+print(f"settings=({shlex.join(settings)})")
 PYTHON
 )
 eval "$found"
@@ -74,16 +83,13 @@ trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# shellcheck disable=SC2086
 "$SPARK_HOME/bin/spark-submit" \
-  --master "$master" $driver \
+  --master "$master" "${settings[@]}" \
   --class org.apache.spark.sql.connect.service.SparkConnectServer \
-  --conf spark.app.name=omnigraph \
   --conf "spark.connect.grpc.binding.address=$host" \
   --conf "spark.connect.grpc.binding.port=$port" \
   --conf spark.connect.session.manager.defaultSessionTimeout=24h \
   --conf spark.python.daemon.module=omnigraph_core.spark.daemon \
-  --conf "spark.redaction.regex=$secrets" \
   --conf "spark.ui.port=$ui_port" \
   "$@" spark-internal &
 server=$!

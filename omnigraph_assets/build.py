@@ -1,53 +1,76 @@
 """Everything the platform has of one graph, put together: used by the component and by tests."""
 
-from typing import Any
+import warnings
 
 import dagster as dg
 
-from omnigraph_assets.accepted import AcceptedState, state_key
-from omnigraph_assets.branch_jobs import build_branch_jobs
-from omnigraph_assets.checks import build_checks
+from omnigraph_assets.assets.checks import build_checks
+from omnigraph_assets.assets.embeddings import build_embeddings
+from omnigraph_assets.assets.indexes import build_indexes
+from omnigraph_assets.assets.load import build_load
+from omnigraph_assets.assets.maintenance import build_maintenance
+from omnigraph_assets.assets.tables import drops_spec
 from omnigraph_assets.config import GraphConfig
-from omnigraph_assets.drop_sensor import build_drop_sensor
-from omnigraph_assets.enrich import build_embeddings, build_indexes
-from omnigraph_assets.jobs import check_job, enrich_jobs, load_job
-from omnigraph_assets.load import build_load
-from omnigraph_assets.maintenance import build_maintenance, build_schedules
+from omnigraph_assets.jobs.asset_jobs import (
+    check_job,
+    derived_job,
+    enrich_jobs,
+    load_job,
+    maintenance_jobs,
+)
+from omnigraph_assets.jobs.branches import build_branch_jobs
+from omnigraph_assets.jobs.refresh import build_refresh_job
+from omnigraph_assets.jobs.retention import build_retention_job
 from omnigraph_assets.names import Names
-from omnigraph_assets.notify import build_failure_hook
-from omnigraph_assets.publish import build_publish_guard, build_publish_job
-from omnigraph_assets.refresh import build_refresh_job
-from omnigraph_assets.specs import drops_spec
-from omnigraph_assets.watch import build_branch_sync, build_manifest_watch, build_schema_watch
+from omnigraph_assets.resources.graph import GraphResource
+from omnigraph_assets.resources.spark import SparkResource
+from omnigraph_assets.schedules import build_schedules
+from omnigraph_assets.schema_state import AcceptedState, state_key
+from omnigraph_assets.sensors.automation import build_automation
+from omnigraph_assets.sensors.commits import build_commits_sensor
+from omnigraph_assets.sensors.failures import build_failure_hook
+from omnigraph_assets.sensors.landing import build_drop_sensor
+from omnigraph_assets.sensors.publish import build_publish_guard, build_publish_job
+from omnigraph_assets.sensors.schema import build_first_schema_sensor
 
 
 def build_defs(config: GraphConfig, state: AcceptedState | None) -> dg.Definitions:
     """The definitions of a graph; while there is no schema, only what waits for one."""
+    with warnings.catch_warnings():
+        # Parts of Dagster that are young, and used on purpose.
+        warnings.simplefilter("ignore", dg.BetaWarning)
+        warnings.simplefilter("ignore", dg.PreviewWarning)
+        return _build_defs(config, state)
+
+
+def _build_defs(config: GraphConfig, state: AcceptedState | None) -> dg.Definitions:
     names = Names(config.name)
     refresh = build_refresh_job(config, state_key(config.name))
-    watch = build_schema_watch(config, state, refresh)
     if state is None:
-        return dg.Definitions(jobs=[refresh], sensors=[watch])
+        waiting = build_first_schema_sensor(config, refresh)
+        return dg.Definitions(jobs=[refresh], sensors=[waiting])
     load, checks = build_load(config, state), build_checks(config)
     made = [build_embeddings(config, state), build_indexes(config, state)]
     derived = [assets for assets in made if assets is not None]
-    upkeep, schedules = build_schedules(config)
-    loading, publishing = load_job(names, load), build_publish_job(config)
+    deriving = derived_job(names, derived)
+    loading, publishing = load_job(names, load), build_publish_job(config, state)
+    checking, maintenance = check_job(names, checks), maintenance_jobs(names)
     jobs = [
         loading,
         publishing,
         refresh,
-        check_job(names, checks),
-        *enrich_jobs(names, derived),
-        *upkeep,
+        checking,
+        deriving,
+        *enrich_jobs(derived),
+        *maintenance.values(),
         *build_branch_jobs(config),
     ]
+    retention = build_retention_job(config, [job.name for job in jobs])
+    jobs.append(retention)
     sensors = [
-        watch,
-        build_branch_sync(config),
-        build_manifest_watch(config),
+        build_commits_sensor(config, state, refresh),
+        build_automation(config, state, deriving),
         build_publish_guard(config, publishing),
-        _automation(names, derived),
     ]
     if config.drops is not None:
         sensors.append(build_drop_sensor(config, state, loading))
@@ -58,16 +81,10 @@ def build_defs(config: GraphConfig, state: AcceptedState | None) -> dg.Definitio
         asset_checks=checks,
         jobs=jobs,
         sensors=sensors,
-        schedules=schedules,
+        schedules=build_schedules(config, maintenance, checking, retention),
+        resources={
+            names.graph_resource: GraphResource(uri=config.uri, actor=config.actor),
+            names.spark_resource: SparkResource(spark_config=dict(config.spark_config)),
+        },
         executor=dg.in_process_executor,
-    )
-
-
-def _automation(names: Names, derived: list[Any]) -> dg.SensorDefinition:
-    """Ours, because the one that Dagster makes by itself starts stopped."""
-    return dg.AutomationConditionSensorDefinition(
-        names.named("automation"),
-        target=dg.AssetSelection.assets(*(key for assets in derived for key in assets.keys)),
-        default_status=dg.DefaultSensorStatus.RUNNING,
-        minimum_interval_seconds=15,
     )

@@ -1,7 +1,8 @@
 """One graph as the platform runs it: where it is, and how its assets are made."""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from omnigraph_core.engine.omnigraph import Omnigraph
@@ -9,6 +10,9 @@ from omnigraph_core.errors import ConfigError
 
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 ACTOR: Final = "dagster"
+SPARK: Final = "spark"
+LOCAL: Final = "local"
+ENGINES: Final = (SPARK, LOCAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +28,12 @@ class GraphConfig:
     mode: str = "merge"
     embed: str = "off"
     """Vectors that a load lacks are made by the assets of embeddings, after it is published."""
-    engine: str = "auto"
-    settle_seconds: float = 3.0
+    engine: str = SPARK
+    """`spark`, or `local` for machines without the memory for it: then nothing runs on Spark."""
+    spark_config: Mapping[str, str] = field(default_factory=dict)
+    """`spark.remote` or `spark.master`, and other settings of Spark; else variables say where."""
+    settle_seconds: float = 1.0
+    """How long a file lies unchanged before it counts as whole."""
     server_url: str | None = None
     owners: tuple[str, ...] = ()
     actor: str = ACTOR
@@ -38,6 +46,12 @@ class GraphConfig:
     """Told of failed runs."""
     webserver_url: str | None = None
     """Where Dagster's own server is, to be asked to load definitions anew."""
+    embedding_limit: int = 1
+    """How many runs of the graph make vectors at a time."""
+    maintenance_limit: int = 2
+    """How many runs of the graph index, compact or clean up at a time."""
+    keep_runs_days: int = 30
+    """How many days Dagster keeps finished runs of the graph and their events."""
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -46,8 +60,26 @@ class GraphConfig:
                 hint="begin with a letter and go on with letters, digits and underscores",
             )
 
+        if self.engine not in ENGINES:
+            raise ConfigError(
+                f"`engine` of the graph `{self.name}` is {self.engine!r}",
+                hint=f"give one of {', '.join(ENGINES)}",
+            )
+        for name in ("embedding_limit", "maintenance_limit", "keep_runs_days"):
+            if getattr(self, name) < 1:
+                raise ConfigError(
+                    f"`{name}` of the graph `{self.name}` is {getattr(self, name)}",
+                    hint="give a number of at least 1",
+                )
+
+    @property
+    def kinds(self) -> set[str]:
+        """What stores an asset, and what makes it."""
+        return {"lance", "spark"} if self.engine == SPARK else {"lance"}
+
     def open(self) -> Omnigraph:
-        """
+        """Open the graph outside of runs: in sensors, schedules and components.
+
         Raises:
             GraphNotFound: there is none at its address.
         """

@@ -5,8 +5,11 @@ last part of a key is what the graph of assets shows, so it tells type and colum
 """
 
 from dataclasses import dataclass
+from typing import Final
 
 import dagster as dg
+
+MAIN: Final = "main"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +35,12 @@ class Names:
     def embedding(self, type_name: str, property_name: str) -> dg.AssetKey:
         return self.key("embeddings", f"{type_name}.{property_name}")
 
-    def index(self, type_name: str, column: str) -> dg.AssetKey:
-        return self.key("indexes", f"{type_name}.{column}")
+    def index(self, type_name: str) -> dg.AssetKey:
+        return self.key("indexes", type_name)
+
+    @property
+    def topology(self) -> dg.AssetKey:
+        return self.key("topology")
 
     @property
     def manifest(self) -> dg.AssetKey:
@@ -46,6 +53,31 @@ class Names:
     def named(self, what: str) -> str:
         """The name of an op, a job, a sensor or a schedule."""
         return f"{self.graph}_{what}"
+
+    @property
+    def graph_resource(self) -> str:
+        """The key of the graph among the resources."""
+        return self.named("graph")
+
+    @property
+    def spark_resource(self) -> str:
+        """The key of Spark among the resources."""
+        return self.named("spark")
+
+    @property
+    def resources(self) -> set[str]:
+        """What an op that works on the graph requires."""
+        return {self.graph_resource, self.spark_resource}
+
+    @property
+    def embedding_pool(self) -> str:
+        """The pool of runs that ask the provider for vectors."""
+        return self.named("embeddings")
+
+    @property
+    def maintenance_pool(self) -> str:
+        """The pool of runs that index, compact and clean up."""
+        return self.named("maintenance")
 
     def group(self, what: str) -> str:
         return f"{self.graph}_{what}"

@@ -10,9 +10,9 @@ import dagster as dg
 from dagster.components import DefsStateConfig, DefsStateConfigArgs, ResolvedDefsStateConfig
 from pydantic import Field
 
-from omnigraph_assets.accepted import read_state, state_key, state_of
 from omnigraph_assets.build import build_defs
-from omnigraph_assets.config import ACTOR, GraphConfig
+from omnigraph_assets.config import ACTOR, SPARK, GraphConfig
+from omnigraph_assets.schema_state import read_state, state_key, state_of
 from omnigraph_core.errors import GraphNotFound
 
 
@@ -24,8 +24,9 @@ class GraphComponent(dg.StateBackedComponent, dg.Model, dg.Resolvable):
     drops: str | None = None
     mode: str = "merge"
     embed: str = "off"
-    engine: str = "auto"
-    settle_seconds: float = 3.0
+    engine: str = SPARK
+    spark_config: dict[str, str] = Field(default_factory=dict)
+    settle_seconds: float = 1.0
     server_url: str | None = None
     owners: list[str] = Field(default_factory=list)
     actor: str = ACTOR
@@ -34,6 +35,9 @@ class GraphComponent(dg.StateBackedComponent, dg.Model, dg.Resolvable):
     fresh_within_hours: float | None = 48.0
     failure_webhook: str | None = None
     webserver_url: str | None = None
+    embedding_limit: int = 1
+    maintenance_limit: int = 2
+    keep_runs_days: int = 30
     defs_state: ResolvedDefsStateConfig = DefsStateConfigArgs.versioned_state_storage()
 
     @property
@@ -45,7 +49,8 @@ class GraphComponent(dg.StateBackedComponent, dg.Model, dg.Resolvable):
             drops=self.drops or None,
             mode=self.mode,
             embed=self.embed,
-            engine=self.engine,
+            engine=self.engine or SPARK,
+            spark_config=self.spark_config,
             settle_seconds=self.settle_seconds,
             server_url=self.server_url or None,
             owners=tuple(self.owners),
@@ -55,6 +60,9 @@ class GraphComponent(dg.StateBackedComponent, dg.Model, dg.Resolvable):
             fresh_within_hours=self.fresh_within_hours,
             failure_webhook=self.failure_webhook or None,
             webserver_url=self.webserver_url or None,
+            embedding_limit=self.embedding_limit,
+            maintenance_limit=self.maintenance_limit,
+            keep_runs_days=self.keep_runs_days,
         )
 
     @property

@@ -75,11 +75,11 @@ def runs(places: Places) -> list[Run]:
     return [Run(run["runId"], run["jobName"], run["status"]) for run in found]
 
 
-def told_live(found: list[Run]) -> str:
-    """What runs are doing; nothing if none does anything.
+def describe_live_runs(found: list[Run]) -> str:
+    """Say what runs are doing; an empty text if none is live.
 
-    >>> told_live([Run("1", "river_load_job", "STARTED"), Run("2", "river_load_job", "SUCCESS")])
-    'river_load_job is started'
+    >>> describe_live_runs([Run("1", "load_job", "STARTED"), Run("2", "load_job", "SUCCESS")])
+    'load_job is started'
     """
     live = {(run.job, run.status) for run in found if run.status not in _OVER}
     return ", ".join(

@@ -1,4 +1,4 @@
-"""The example as a user brings it in: a graph, a file that is dropped, and three questions."""
+"""The example as a user brings it in: a graph, a dropped file, and three queries."""
 
 import json
 import subprocess
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from omnigraph_assets.drops import LOADED, QUARANTINE, REASON
 from omnigraph_assets.local.places import EXAMPLE, NAME, ROOT, Places
 from omnigraph_assets.local.web import ask
+from omnigraph_assets.resources.landing import LOADED, QUARANTINE, REASON
 from omnigraph_core.errors import GraphNotFound
 
 FILE: Final = f"{NAME}.jsonl"
@@ -61,8 +61,8 @@ def refusal(places: Places) -> str | None:
     return reason.read_text() if reason.exists() else None
 
 
-def ask_three(places: Places) -> Iterator[Answer]:
-    """Walk along edges, search by meaning and by words, look back in time."""
+def run_demo_queries(places: Places) -> Iterator[Answer]:
+    """Run a traversal, a hybrid search and a query of an earlier commit."""
     server = places.server_url
 
     def stored(query: str, **params: object) -> tuple[dict[str, Any], ...]:

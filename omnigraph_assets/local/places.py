@@ -1,5 +1,6 @@
 """Where the platform of this machine keeps everything, and which ports it listens on."""
 
+import re
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,8 +15,12 @@ NAME: Final = "river"
 EXAMPLE: Final = ROOT / "examples" / NAME
 HOST: Final = "127.0.0.1"
 PORTS: Final = {"DAGSTER_PORT": 3000, "SERVER_PORT": 8080, "CODE_PORT": 4000}
+SPARK_PORTS: Final = {"SPARK_PORT": 15002, "SPARK_UI_PORT": 4040}
 DIRECTORY: Final = "PLATFORM_DIR"
 LIMIT: Final = "PLATFORM_SECONDS"
+ENGINES: Final = ("spark", "auto", "local")
+REMOTE: Final = "OMNIGRAPH_SPARK_REMOTE"
+_MEMORY: Final = re.compile(r"[1-9][0-9]*[mg]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +31,16 @@ class Places:
     ports: Mapping[str, int]
     seconds: float = 600.0
     """How long a start may take before it is given up."""
+    engine: str = "spark"
+    """What loads, compacts, indexes and cleans up: one of ENGINES."""
+    spark_memory: str = "1g"
+    """The heap of the Spark Connect server."""
+    is_event_log_kept: bool = False
+
+    @property
+    def has_spark(self) -> bool:
+        """Whether the platform starts a Spark Connect server of its own."""
+        return "SPARK_PORT" in self.ports
 
     @property
     def graph(self) -> Path:
@@ -42,6 +57,11 @@ class Places:
     @property
     def logs(self) -> Path:
         return self.directory / "logs"
+
+    @property
+    def spark_events(self) -> Path:
+        """The event log of Spark, for its history server."""
+        return self.directory / "spark-events"
 
     @property
     def processes(self) -> Path:
@@ -66,7 +86,7 @@ class Places:
     def owned(self) -> tuple[Path, ...]:
         """All that is made below the directory; the directory itself may be anybody's."""
         made = (self.graph, self.drops, self.dagster, self.logs, self.server_config, self.done)
-        return (*made, self.processes, self.lock)
+        return (*made, self.spark_events, self.processes, self.lock)
 
     @property
     def dagster_url(self) -> str:
@@ -76,25 +96,49 @@ class Places:
     def server_url(self) -> str:
         return f"http://{HOST}:{self.ports['SERVER_PORT']}"
 
+    @property
+    def spark_url(self) -> str:
+        """The address of the Spark Connect server."""
+        return f"sc://{HOST}:{self.ports['SPARK_PORT']}"
+
+    @property
+    def spark_ui_url(self) -> str:
+        return f"http://{HOST}:{self.ports['SPARK_UI_PORT']}"
+
 
 def read_places(environment: Mapping[str, str]) -> Places:
-    """What the variables say, and the usual for what they do not.
+    """Read the settings from variables; those that are not set have defaults.
 
     Raises:
-        ConfigError: some of them make no sense; all of them are told.
+        ConfigError: some of them make no sense; the message lists all of them.
     """
     problems: list[str] = []
+    engine = environment.get("ENGINE") or environment.get("OMNIGRAPH_PLATFORM_ENGINE") or ENGINES[0]
+    if engine not in ENGINES:
+        problems.append(f"ENGINE is {engine!r}: it must be one of {', '.join(ENGINES)}")
+    # Who names a Spark Connect server uses that one.
+    has_spark = engine != "local" and not environment.get(REMOTE)
     ports = {
-        name: _number(environment, name, usual, 65_535, problems) for name, usual in PORTS.items()
+        name: _number(environment, name, usual, 65_535, problems)
+        for name, usual in (PORTS | SPARK_PORTS if has_spark else PORTS).items()
     }
     seconds = _number(environment, LIMIT, 600, 86_400, problems)
+    memory = environment.get("SPARK_MEMORY") or "1g"
+    if not _MEMORY.fullmatch(memory):
+        problems.append(f"SPARK_MEMORY is {memory!r}: it must be a size such as 800m or 2g")
     for name, port in ports.items():
         others = [other for other in ports if ports[other] == port and other < name]
         problems += [f"{other} and {name} are both {port}" for other in others]
     if problems:
         raise ConfigError("\n".join(problems), hint="make up DAGSTER_PORT=3100 SERVER_PORT=8180")
-    directory = Path(environment.get(DIRECTORY) or ROOT / "build" / "platform")
-    return Places(directory.resolve(), ports, float(seconds))
+    return Places(
+        Path(environment.get(DIRECTORY) or ROOT / "build" / "platform").resolve(),
+        ports,
+        float(seconds),
+        engine,
+        memory,
+        environment.get("SPARK_EVENT_LOG", "0") not in ("", "0"),
+    )
 
 
 def _number(

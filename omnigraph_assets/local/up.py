@@ -1,4 +1,4 @@
-"""Starts everything, brings the example through, and stays until it is told to stop."""
+"""Start all services, bring the example through them, and run until Ctrl-C or `make down`."""
 
 import fcntl
 import os
@@ -14,32 +14,33 @@ from typing import Final
 
 from omnigraph_assets.local import dagster_state
 from omnigraph_assets.local.example import (
-    ask_three,
     drop_example,
     dropped,
     make_graph,
     refusal,
+    run_demo_queries,
     table_of,
 )
 from omnigraph_assets.local.files import (
     commands_of,
+    describe_embeddings,
     environment_of,
-    told_embeddings,
     write_files,
 )
-from omnigraph_assets.local.parts import (
-    Part,
-    holder,
-    start_part,
-    stop_left_behind,
-    stop_parts,
-)
 from omnigraph_assets.local.places import EXAMPLE, Places, check_ports
+from omnigraph_assets.local.services import (
+    Restarts,
+    Service,
+    holder,
+    start_service,
+    stop_left_behind,
+    stop_services,
+)
 from omnigraph_assets.local.web import NoAnswer, ask, is_listening
 
 _BETWEEN_LOOKS: Final = 0.5
 _REMINDER: Final = 15.0
-_STOP_SECONDS: Final = 60.0
+_STOP_SECONDS: Final = 90.0
 
 
 class CannotStart(Exception):
@@ -54,7 +55,7 @@ def up(places: Places, given: Mapping[str, str]) -> int:
     """Run the platform until it is stopped; the exit code.
 
     Raises:
-        CannotStart: it did not come up, or a part of it died. Everything is stopped again.
+        CannotStart: it did not come up, or a service died. Everything is stopped again.
         ConfigError: a port is taken.
     """
     if not EXAMPLE.is_dir():
@@ -98,7 +99,12 @@ class _Start:
     def __init__(self, places: Places, environment: Mapping[str, str]) -> None:
         self._places = places
         self._environment = environment
-        self._parts: list[Part] = []
+        self._commands = commands_of(places)
+        self._services: dict[str, Service] = {}
+        self._restarts = Restarts()
+        self._spark_was_up = False
+        self._spark_due: float | None = None
+        """When Spark is started again."""
         self._stop = threading.Event()
         self._began = time.monotonic()
         self._failed: set[str] = set()
@@ -122,14 +128,19 @@ class _Start:
     def _come_up(self) -> None:
         places = self._places
         say(f"starting the platform in {places.directory}")
-        say(f"vectors are made {told_embeddings(self._environment)}")
+        say(f"vectors are made {describe_embeddings(self._environment)}")
+        say(f"loads run {_describe_engine(places)}")
         write_files(places)
         self._tell("the graph is made" if make_graph(places) else "the graph is there")
-        commands = commands_of(places)
-        self._begin("code-server", "server", commands=commands)
+        if places.has_spark:
+            self._begin("spark")
+        self._begin("code-server", "server")
         self._wait_for(lambda: self._closed_port("CODE_PORT", "the definitions to load"))
-        self._begin("webserver", "daemon", commands=commands)
+        self._begin("fork-server", "webserver", "daemon")
         self._wait_for(self._server_missing)
+        if places.has_spark:
+            self._wait_for(lambda: self._closed_port("SPARK_PORT", "the Spark Connect server"))
+            self._spark_was_up = True
         self._wait_for(lambda: dagster_state.not_ready(places))
         self._tell("all processes are up, all sensors run")
         if not places.done.exists():
@@ -149,17 +160,20 @@ class _Start:
 
     def _ask(self) -> None:
         try:
-            for answer in ask_three(self._places):
+            for answer in run_demo_queries(self._places):
                 say(f"\n{table_of(answer)}")
         except NoAnswer as problem:
             # Who has changed the graph since may have taken away what is asked for.
             say(f"\nthe example's questions have no answer any more: {problem}")
         say("")
 
-    def _begin(self, *names: str, commands: Mapping[str, tuple[str, ...]]) -> None:
+    def _begin(self, *names: str, is_restart: bool = False) -> None:
         for name in names:
-            part = start_part(name, commands[name], self._places, self._environment)
-            self._parts.append(part)
+            command = self._commands[name]
+            variables = {**self._environment, **command.variables}
+            self._services[name] = start_service(
+                name, command.words, self._places, variables, is_restart=is_restart
+            )
 
     def _closed_port(self, name: str, what: str) -> str | None:
         return None if is_listening(self._places.ports[name]) else what
@@ -178,7 +192,7 @@ class _Start:
         try:
             runs = dagster_state.runs(self._places)
             self._tell_failed(runs)
-            if doing := dagster_state.told_live(runs):
+            if doing := dagster_state.describe_live_runs(runs):
                 return f"Dagster: {doing}"
             if not dagster_state.has_loaded(runs):
                 return "the sensor to see the file"
@@ -209,37 +223,79 @@ class _Start:
             self._pause()
 
     def _pause(self) -> None:
-        """A moment, after which everything is as it should be.
+        """Wait a moment, then check the services; a Spark server that has ended is started again.
 
         Raises:
             StopAsked: somebody wants it to end.
-            CannotStart: a process has ended by itself.
+            CannotStart: a service has ended.
         """
         if self._stop.wait(_BETWEEN_LOOKS):
             raise StopAsked
-        for part in self._parts:
-            if part.code is not None:
-                raise CannotStart(
-                    f"{part.name} ended with {part.code}; the end of {part.log}:\n{part.tail}"
-                )
+        for service in list(self._services.values()):
+            if service.code is not None:
+                if service.name != "spark" or not self._spark_was_up:
+                    raise CannotStart(_describe_end(service))
+                self._restart_spark(service)
+
+    def _restart_spark(self, ended: Service) -> None:
+        """Start the Spark server again after a delay. Runs wait for it and go on.
+
+        Raises:
+            CannotStart: it has ended too often.
+        """
+        now = time.monotonic()
+        if self._spark_due is None:
+            delay = self._restarts.next_delay(now)
+            if delay is None:
+                often = f"{self._restarts.most} restarts in {self._restarts.seconds / 60:.0f} min"
+                raise CannotStart(f"{_describe_end(ended)}\nit ended again after {often}")
+            self._spark_due = now + delay
+            self._tell(
+                f"spark ended with {ended.code}: restart {self._restarts.count} of "
+                f"{self._restarts.most} in {delay:.0f} s; its log is {ended.log}"
+            )
+        if now >= self._spark_due:
+            self._spark_due = None
+            stop_services([ended])  # what the ended process has started may hold the port
+            self._begin("spark", is_restart=True)
 
     def _stop_all(self) -> None:
-        """Whoever may start more goes first; the code server has the runs."""
-        stop_parts(part for part in self._parts if part.name != "code-server")
-        stop_parts(part for part in self._parts if part.name == "code-server")
+        """Services that start runs go first, then those with the runs, then Spark."""
+        having_runs = ("fork-server", "code-server")
+        for names in (self._services.keys() - {*having_runs, "spark"}, having_runs, ("spark",)):
+            stop_services(one for one in self._services.values() if one.name in names)
 
     def _tell(self, text: str) -> None:
         say(f"{time.monotonic() - self._began:5.0f} s  {text}")
+
+
+def _describe_engine(places: Places) -> str:
+    """
+    >>> from pathlib import Path
+    >>> _describe_engine(Places(Path("p"), {}, engine="local"))
+    'in the processes of Dagster, without Spark'
+    """
+    if places.has_spark:
+        return f"on Spark at {places.spark_url}, with a heap of {places.spark_memory}"
+    if places.engine == "local":
+        return "in the processes of Dagster, without Spark"
+    return "on the Spark server of OMNIGRAPH_SPARK_REMOTE"
+
+
+def _describe_end(service: Service) -> str:
+    end = f"{service.name} ended with {service.code}"
+    return f"{end}; the end of {service.log}:\n{service.tail}"
 
 
 def _next_steps(places: Places) -> str:
     dagster, server = places.dagster_url, places.server_url
     command, queries = ".venv/bin/omnigraph", "--query examples/river/queries.gq"
     number = """'{"number": "IN-2030-1"}'"""
+    spark = f"\n  Spark UI  {places.spark_ui_url}" if places.has_spark else ""
     return f"""
   Dagster   {dagster}
             lineage {dagster}/asset-groups, sensors {dagster}/automation
-  server    {server}
+  server    {server}{spark}
   graph     {places.graph}
   drops     {dropped(places)}
   logs      {places.logs}

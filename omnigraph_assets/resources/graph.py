@@ -1,9 +1,14 @@
 """The graph as a resource of Dagster: assets ask for it, and open it for as long as they need."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import dagster as dg
 
-from omnigraph_assets.config import ACTOR
+from omnigraph_assets.config import ACTOR, SPARK, GraphConfig
+from omnigraph_assets.names import Names
 from omnigraph_core.engine.omnigraph import Omnigraph
+from omnigraph_core.job_report import job_facts
 
 
 class GraphResource(dg.ConfigurableResource):  # type: ignore[type-arg]
@@ -18,3 +23,23 @@ class GraphResource(dg.ConfigurableResource):  # type: ignore[type-arg]
             GraphNotFound: there is none at its address.
         """
         return Omnigraph.open(self.uri, actor=self.actor)
+
+
+@contextmanager
+def open_graph(
+    context: dg.OpExecutionContext | dg.AssetExecutionContext, config: GraphConfig
+) -> Iterator[Omnigraph]:
+    """The graph of a run, and Spark if that is its engine; jobs of Spark bear the run's id.
+
+    Raises:
+        GraphNotFound: there is none at its address.
+        ConfigError: Spark cannot be started or reached.
+    """
+    names = Names(config.name)
+    if config.engine == SPARK:
+        # The engine adopts the session that is active; opened first, nothing is half done.
+        _ = getattr(context.resources, names.spark_resource).spark_session
+    branch = context.partition_key if context.has_partition_key else None
+    resource: GraphResource = getattr(context.resources, names.graph_resource)
+    with job_facts(run=context.run.run_id, branch=branch), resource.open() as graph:
+        yield graph

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 import yaml
 
 from omnigraph_assets.local.files import environment_of
-from omnigraph_assets.local.parts import Part, start_part, stop_parts
 from omnigraph_assets.local.places import Places
+from omnigraph_assets.local.services import Service, start_service, stop_services
+from omnigraph_assets.run_launcher.client import PRELOAD, server_command
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.history.snapshots import ReadTarget
 from tests.support.faulty_tags import ENVIRONMENT, FAILPOINTS
@@ -72,11 +73,15 @@ _RELOAD: Final = """mutation($name: String!) {
 
 
 class FaultyPlatform:
-    """Enter it to have it running: code server and daemon, each a process of its own."""
+    """Enter it to have it running: code server, fork server and daemon, each a process."""
 
-    def __init__(self, directory: Path) -> None:
+    parts: tuple[str, ...] = ("code-server", "fork-server", "daemon")
+
+    def __init__(self, directory: Path, *, engine: str = "local") -> None:
         self.places = Places(
-            directory, {"CODE_PORT": free_port(), "SERVER_PORT": 0, "DAGSTER_PORT": 0}
+            directory,
+            {"CODE_PORT": free_port(), "SERVER_PORT": 0, "DAGSTER_PORT": 0},
+            engine=engine,
         )
         self.environment = {
             "DAGSTER_HOME": str(self.places.dagster),
@@ -89,16 +94,16 @@ class FaultyPlatform:
             "PYTHONPATH": str(ROOT),
             "PYTHONUNBUFFERED": "1",
         }
-        self._parts: dict[str, Part] = {}
+        self._services: dict[str, Service] = {}
 
     def __enter__(self) -> FaultyPlatform:
         places = self.places
         for made in (places.dagster, places.logs, places.processes, places.drops / "main"):
             made.mkdir(parents=True)
         self._write_settings()
-        self.graph = Omnigraph.init(str(places.graph), SCHEMA)
-        self.start("code-server")
-        self.start("daemon")
+        self.graph = Omnigraph.init(self.environment["OMNIGRAPH_PLATFORM_GRAPH"], SCHEMA)
+        for name in self.parts:
+            self.start(name)
         self.instance = dg.DagsterInstance.from_config(str(places.dagster))
         target = load_target.WorkspaceFileTarget([str(places.dagster / "workspace.yaml")])
         self._workspace = workspaces.WorkspaceProcessContext(self.instance, target)
@@ -113,20 +118,23 @@ class FaultyPlatform:
     ) -> None:
         self._workspace.__exit__(kind, error, trace)
         self.instance.dispose()
-        stop_parts(self._parts.values())
+        stop_services(self._services.values())
 
-    def _write_settings(self) -> None:
+    def settings(self) -> dict[str, Any]:
         """Those that are shipped, but for the length of the queue and where everything is."""
-        settings = yaml.safe_load((ROOT / "dagster.yaml").read_text())
+        settings: dict[str, Any] = yaml.safe_load((ROOT / "dagster.yaml").read_text())
         settings["defs_state_storage"]["config"]["base_path"] = str(self.places.dagster / "defs")
         settings["concurrency"]["runs"]["max_concurrent_runs"] = RUNS_AT_ONCE
+        return settings
+
+    def _write_settings(self) -> None:
         code = {"host": "127.0.0.1", "port": self.places.ports["CODE_PORT"]}
         workspace = {"load_from": [{"grpc_server": {**code, "location_name": _LOCATION}}]}
-        for name, content in (("dagster.yaml", settings), ("workspace.yaml", workspace)):
+        for name, content in (("dagster.yaml", self.settings()), ("workspace.yaml", workspace)):
             (self.places.dagster / name).write_text(yaml.safe_dump(content))
 
     def start(self, name: str, **variables: str) -> None:
-        """Start the code server or the daemon, after it was killed or for the first time."""
+        """Start one of the processes, after it was killed or for the first time."""
         port = str(self.places.ports["CODE_PORT"])
         workspace = str(self.places.dagster / "workspace.yaml")
         commands = {
@@ -135,19 +143,21 @@ class FaultyPlatform:
                 *("--module-name", "tests.support.faulty_definitions"),
                 *("--host", "127.0.0.1", "--port", port),
             ),
+            # Without its Python and `-m`, which come before each of them.
+            "fork-server": server_command(self.places.dagster, sys.executable, PRELOAD)[2:],
             "daemon": ("dagster._daemon", "run", "--workspace", workspace),
         }
         given = {**environment_of(self.places, os.environ), **self.environment, **variables}
         command = (sys.executable, "-m", "tests.support.mortal", "-m", *commands[name])
-        self._parts[name] = start_part(name, command, self.places, given)
+        self._services[name] = start_service(name, command, self.places, given)
         if name == "code-server":
             until(lambda: not is_free(self.places.ports["CODE_PORT"]), "the code server")
 
     def kill(self, name: str) -> None:
         """End it, and all it has started, as a machine without memory does."""
-        part = self._parts[name]
-        part.send(signal.SIGKILL)
-        until(part.is_gone, f"the end of the {name}")
+        service = self._services[name]
+        service.send(signal.SIGKILL)
+        until(service.is_gone, f"the end of the {name}")
 
     def ask(self, query: str, **variables: object) -> Any:
         """What Dagster's pages are answered."""
@@ -314,7 +324,7 @@ class FaultyPlatform:
         return [
             one.graph_commit_id
             for one in self.graph.list_commits(branch)
-            if one.operation == "run_publish" and one.graph_commit_id not in inherited
+            if one.operation == "load" and one.graph_commit_id not in inherited
         ]
 
     def _inherited(self, branch: str) -> set[str]:
@@ -337,7 +347,9 @@ class FaultyPlatform:
 
     def said(self) -> str:
         """The last that the processes said, for who looks for the reason of a failure."""
-        return "\n".join(f"--- {part.name}\n{part.tail}" for part in self._parts.values())
+        return "\n".join(
+            f"--- {service.name}\n{service.tail}" for service in self._services.values()
+        )
 
 
 def people(*names: str) -> list[dict[str, Any]]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 ROOT: Final = Path(__file__).parent.parent.parent
-PORTS: Final = ("DAGSTER_PORT", "SERVER_PORT", "CODE_PORT")
+PORTS: Final = ("DAGSTER_PORT", "SERVER_PORT", "CODE_PORT", "SPARK_PORT", "SPARK_UI_PORT")
 PATIENCE: Final = 400.0
 """Seconds, long enough for a machine that is busy with other tests."""
 _PR_SET_PDEATHSIG: Final = 1
@@ -48,9 +48,18 @@ class LivePlatform:
         return f"http://127.0.0.1:{self.ports['SERVER_PORT']}"
 
     @property
+    def spark_ui_url(self) -> str:
+        return f"http://127.0.0.1:{self.ports['SPARK_UI_PORT']}"
+
+    @property
+    def output(self) -> str:
+        """What it has printed since the last start."""
+        return self._log.read_text()
+
+    @property
     def environment(self) -> dict[str, str]:
         """The variables that say where it is."""
-        return environment_of(self.directory, self.ports)
+        return {**environment_of(self.directory, self.ports), "SPARK_EVENT_LOG": "1"}
 
     def __enter__(self) -> LivePlatform:
         self._logs.mkdir(parents=True, exist_ok=True)
@@ -118,6 +127,49 @@ class LivePlatform:
         answer = post(f"{self.dagster_url}/graphql", body)
         assert "errors" not in answer, answer
         return answer["data"]
+
+    def launch(self, key: str, branch: str = "main") -> str:
+        """Launch the materialisation of one asset, as its page does; the id of the run."""
+        selector = {
+            "repositoryLocationName": "omnigraph",
+            "repositoryName": "__repository__",
+            "jobName": "__ASSET_JOB",
+            "assetSelection": [{"path": key.split("/")}],
+        }
+        tags = [{"key": "dagster/partition", "value": branch}]
+        params = {
+            "selector": selector,
+            "runConfigData": {},
+            "executionMetadata": {"tags": tags},
+        }
+        answer = self.graphql(
+            """mutation($params: ExecutionParams!) { launchRun(executionParams: $params) {
+              __typename ... on LaunchRunSuccess { run { runId } }
+              ... on PythonError { message } } }""",
+            params=params,
+        )["launchRun"]
+        return str(answer["run"]["runId"])
+
+    def status(self, run_id: str) -> str:
+        run = self._run(run_id, "status")
+        return str(run["status"])
+
+    def steps(self, run_id: str) -> list[str]:
+        """The steps that a run has done, by name."""
+        found = self._run(run_id, "stepStats { stepKey status }")["stepStats"]
+        return sorted(step["stepKey"] for step in found if step["status"] == "SUCCESS")
+
+    def _run(self, run_id: str, members: str) -> Any:
+        return self.graphql(
+            "query($id: ID!) { runOrError(runId: $id) { ... on Run { %s } } }" % members,  # noqa: UP031
+            id=run_id,
+        )["runOrError"]
+
+    def live_runs(self) -> int:
+        """How many runs are not over."""
+        wanted = "{statuses: [QUEUED, NOT_STARTED, STARTING, STARTED]}"
+        found = self.graphql(f"{{ runsOrError(filter: {wanted}) {{ ... on Runs {{ count }} }} }}")
+        return int(found["runsOrError"]["count"])
 
     def query(self, text: str, **more: object) -> list[dict[str, Any]]:
         """What the HTTP server answers to a query."""
@@ -187,7 +239,12 @@ def until(
     Raises:
         AssertionError: it took too long.
     """
-    wait_until(condition, what, seconds=PATIENCE, interval=0.5, tell=tell)
+    wait_until(condition, what, seconds=PATIENCE, interval=1.0, tell=tell)
+
+
+def get(address: str) -> Any:
+    with urllib.request.urlopen(address, timeout=120) as answer:
+        return json.loads(answer.read())
 
 
 def post(address: str, body: object) -> Any:

@@ -14,7 +14,12 @@ from xdist.scheduler import LoadScopeScheduling
 if TYPE_CHECKING:
     import pytest
 
-SPARK: Final = ("tests/integration/spark/", "tests/faults/test_spark.py")
+SPARK: Final = (
+    "tests/integration/spark/",
+    "tests/faults/test_spark.py",
+    "tests/integration/platform/test_spark_assets.py",
+    "tests/integration/platform/test_io_manager_spark.py",
+)
 LIVE: Final = ("tests/integration/platform/live/",)
 SLOW: Final = (
     *SPARK,

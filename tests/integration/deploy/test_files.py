@@ -26,9 +26,15 @@ from tests.support.cases import each
 from tests.support.later import Later
 
 if TYPE_CHECKING:
-    from omnigraph_assets import refresh
+    import dagster as dg
+    import dagster_postgres.utils as databases
+    import sqlalchemy
+
+    from omnigraph_assets.jobs import refresh
 else:
-    refresh = Later("omnigraph_assets.refresh")
+    dg = Later("dagster")
+    databases, sqlalchemy = Later("dagster_postgres.utils"), Later("sqlalchemy")
+    refresh = Later("omnigraph_assets.jobs.refresh")
 
 ROOT = Path(__file__).parent.parent.parent.parent
 DEPLOY = ROOT / "deploy"
@@ -209,10 +215,14 @@ def test_services_find_each_other() -> None:
 
 
 def test_instances_differ_in_where_things_are() -> None:
-    """One machine or many: queues, retries and retention are the same."""
+    """One machine or many: queues, retries and retention are the same.
+
+    Only where all is on one machine there is a process to fork runs from.
+    """
     places = {"storage", "local_artifact_storage", "compute_logs", "defs_state_storage"}
     one = yaml.safe_load((ROOT / "dagster.yaml").read_text())
     (many,) = documents("dagster/dagster.yaml")
+    del one["run_launcher"]
     assert one.keys() == many.keys()
     assert {k: v for k, v in one.items() if k not in places} == {
         k: v for k, v in many.items() if k not in places
@@ -221,8 +231,27 @@ def test_instances_differ_in_where_things_are() -> None:
     queue = values["dagsterDaemon"]["runCoordinator"]["config"]["queuedRunCoordinator"]
     assert queue["maxConcurrentRuns"] == one["concurrency"]["runs"]["max_concurrent_runs"]
     assert queue["tagConcurrencyLimits"] == one["concurrency"]["runs"]["tag_concurrency_limits"]
+    coordinator = one["run_coordinator"]["config"]
+    assert queue["dequeueIntervalSeconds"] == coordinator["dequeue_interval_seconds"]
+    more = values["additionalInstanceConfig"]
+    assert more["retention"] == one["retention"]
+    assert more["concurrency"] == {"pools": one["concurrency"]["pools"]}
     pin = f"dagster=={values['dagsterDaemon']['image']['tag']}"
     assert pin in pins(ROOT / "requirements.lock")
+
+
+def test_the_driver_of_postgres_is_installed() -> None:
+    """SQLAlchemy would choose one by itself, and not the one that comes with Dagster."""
+    (instance,) = documents("dagster/dagster.yaml")
+    given = instance["storage"]["postgres"]["postgres_db"]
+    known = {key: value if key in ("port", "scheme") else "any" for key, value in given.items()}
+    engine = sqlalchemy.create_engine(databases.pg_url_from_config({"postgres_db": known}))
+    assert engine.dialect.driver == "psycopg2"
+    (values,) = documents("kubernetes/dagster-values.yaml")
+    assert values["postgresql"]["postgresqlScheme"] == given["scheme"]
+    for name in ("dagster", "platform"):
+        lock = (DEPLOY / "locks" / f"{name}.lock").read_text()
+        assert "psycopg2-binary==" in lock
 
 
 def test_manifests() -> None:
@@ -251,8 +280,48 @@ def test_manifests() -> None:
     assert str(location["port"]) == last(DEPLOY / "code-location.Dockerfile", "EXPOSE")
     (listed_location,) = documents("dagster/workspace.yaml")[0]["load_from"]
     assert location["name"] == listed_location["grpc_server"]["location_name"] == refresh.LOCATION
-    allowed = by_kind["NetworkPolicy", "spark"]["spec"]["ingress"][0]["from"][0]
-    assert allowed["podSelector"]["matchLabels"] == {"deployment": location["name"]}
+    launcher = values["runLauncher"]["config"]["k8sRunLauncher"]
+    allowed = by_kind["NetworkPolicy", "spark"]["spec"]["ingress"][0]["from"]
+    assert [item["podSelector"]["matchLabels"] for item in allowed] == [
+        {"deployment": location["name"]},
+        launcher["labels"],
+    ]
+
+
+def test_runs_are_pods_like_the_code_location() -> None:
+    """The chart is not here; `dagster-k8s` accepts the section, with its names in snake case."""
+    (values,) = documents("kubernetes/dagster-values.yaml")
+    (location,) = values["dagster-user-deployments"]["deployments"]
+    assert values["runLauncher"]["type"] == "K8sRunLauncher"
+    launcher = values["runLauncher"]["config"]["k8sRunLauncher"]
+    for name in ("image", "envConfigMaps", "envSecrets", "volumes", "volumeMounts"):
+        assert launcher[name] == location[name], name
+    assert launcher["imagePullPolicy"] == location["image"]["pullPolicy"]
+    pod = launcher["runK8sConfig"]["podSpecConfig"]
+    assert pod["securityContext"] == location["podSecurityContext"]
+    (namespace,) = documents("kubernetes/namespace.yaml")
+    assert launcher["jobNamespace"] == namespace["metadata"]["name"]
+    # Else volumes and variables would be given twice.
+    assert location["includeConfigInLaunchedRuns"] == {"enabled": False}
+
+
+@pytest.mark.parametrize("path", ["dagster.yaml", "deploy/dagster/dagster.yaml"])
+def test_instance_limits_runs_and_pools(path: str, tmp_path: Path) -> None:
+    """Dagster reads the interval, the limits of the queue and the pools as they are meant."""
+    settings = yaml.safe_load((ROOT / path).read_text())
+    places = ("storage", "local_artifact_storage", "compute_logs", "defs_state_storage")
+    for name in places:
+        del settings[name]
+    (tmp_path / "dagster.yaml").write_text(yaml.safe_dump(settings))
+    with dg.DagsterInstance.from_config(str(tmp_path)) as instance:
+        coordinator: Any = instance.run_coordinator
+        found: Any = instance.get_concurrency_config()
+    assert coordinator.dequeue_interval_seconds == 1
+    assert found.run_queue_config.max_concurrent_runs == 4
+    (limit,) = found.run_queue_config.tag_concurrency_limits
+    assert limit["key"] == "dagster/partition"
+    assert found.pool_config.pool_granularity.value == "op"
+    assert found.pool_config.default_pool_limit == 1
 
 
 def test_unit() -> None:

@@ -62,6 +62,7 @@ def test_a_branch_from_its_making_to_its_end(platform: Platform) -> None:
     assert record.event.dagster_event is not None
     shown = record.event.dagster_event.asset_check_evaluation_data
     assert not shown.passed
+    assert shown.partition == "side"
     assert "divergent_update" in str(shown.metadata["listed"].value)
 
     assert not do(platform, "merge_branch", source="side", confirm=True).success

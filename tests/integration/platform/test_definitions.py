@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 import yaml
 
-from omnigraph_assets.accepted import read_state, state_of
 from omnigraph_assets.config import GraphConfig
+from omnigraph_assets.schema_state import read_state, state_of
 from omnigraph_core.errors import ConfigError
 from tests.support.later import Later
 
@@ -56,13 +57,16 @@ def described(defs: dg.Definitions) -> Iterator[str]:
     repository = defs.get_repository_def()
     checks = defs.resolve_asset_graph()
     for key in sorted(checks.asset_check_keys, key=str):
-        word = "blocking check" if checks.get(key).blocking else "check"
-        yield f"{word} {key.asset_key.to_user_string()}:{key.name}"
+        check = checks.get(key)
+        word = "blocking check" if check.blocking else "check"
+        is_partitioned = "by branch" if check.partitions_def else "whole"
+        yield f"{word} {key.asset_key.to_user_string()}:{key.name} [{is_partitioned}]"
     for job in sorted(job.name for job in repository.get_all_jobs()):
         if not job.startswith("__"):
             yield f"job {job}"
     for sensor in sorted(repository.sensor_defs, key=lambda sensor: sensor.name):
-        yield f"sensor {sensor.name} {sensor.default_status.value}"
+        every = f"every {sensor.minimum_interval_seconds} s"
+        yield f"sensor {sensor.name} {every} {sensor.default_status.value}"
     for schedule in sorted(repository.schedule_defs, key=lambda schedule: schedule.name):
         yield f"schedule {schedule.name} {schedule.cron_schedule} {schedule.default_status.value}"
 
@@ -75,6 +79,28 @@ def test_the_definitions_of_a_schema(platform: Platform) -> None:
     assert found == SNAPSHOT.read_text()
 
 
+def test_lineage_collapsed_to_groups_has_no_cycle(platform: Platform) -> None:
+    specs = {spec.key: spec for spec in platform.defs.resolve_all_asset_specs()}
+    sorter: TopologicalSorter[str | None] = TopologicalSorter()
+    for spec in specs.values():
+        before = {specs[dep.asset_key].group_name for dep in spec.deps}
+        sorter.add(spec.group_name, *(before - {spec.group_name}))
+    groups = list(sorter.static_order())  # raises CycleError
+    assert groups[0] == "people_sources"
+    assert set(groups) == {
+        f"people_{group}"
+        for group in (
+            "sources",
+            "nodes",
+            "edges",
+            "publish",
+            "embeddings",
+            "indexes",
+            "maintenance",
+        )
+    }
+
+
 def test_several_graphs_live_in_one_code_location(platform: Platform) -> None:
     other = GraphConfig("others", platform.config.uri, drops=platform.config.drops)
     both = dg.Definitions.merge(platform.defs, build.build_defs(other, state_of(platform.graph)))
@@ -83,6 +109,8 @@ def test_several_graphs_live_in_one_code_location(platform: Platform) -> None:
     assert graphs == {"people", "others"}
     with pytest.raises(ConfigError, match="no name for a graph"):
         GraphConfig("not a name", "x")
+    with pytest.raises(ConfigError, match="`maintenance_limit` of the graph `others` is 0"):
+        GraphConfig("others", "x", maintenance_limit=0)
 
 
 def test_definitions_are_made_from_the_state_that_is_kept(platform: Platform) -> None:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from omnigraph_core.failpoints import arm
 from omnigraph_core.history.locks import schema_lock
 from omnigraph_core.history.runs import RunStatus
+from omnigraph_core.settings import PUBLISH_LEASE
 from tests.support.later import Later
-from tests.support.platform import PEOPLE, WIDER, Platform, told
+from tests.support.platform import PEOPLE, SCHEMA, WIDER, Platform, carry_out, look, told
 
 if TYPE_CHECKING:
     import dagster as dg
 
-    from omnigraph_assets import load
+    from omnigraph_assets.assets import load
 else:
-    dg, load = Later("dagster"), Later("omnigraph_assets.load")
+    dg, load = Later("dagster"), Later("omnigraph_assets.assets.load")
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::dagster.BetaWarning"),
@@ -74,7 +79,7 @@ def test_how_much_there_is_and_how_much_of_it_indexes_cover_is_told(platform: Pl
 def test_the_log_of_a_run_tells_how_far_it_is(
     platform: Platform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("omnigraph_assets.told.PROGRESS_SECONDS", 0.0)
+    monkeypatch.setattr("omnigraph_assets.metadata.PROGRESS_SECONDS", 0.0)
     platform.drop("people.jsonl", *PEOPLE)
     run_id = platform.load().run_id
     said = [entry.user_message for entry in platform.instance.all_logs(run_id)]
@@ -123,14 +128,73 @@ def test_a_load_that_has_to_wait_is_published_later_and_once(platform: Platform)
         assert platform.head() == before
         (run,) = platform.graph.list_runs(status=RunStatus.RUNNING)
         heard: list[str] = []
-        assert load.publish_guarded(platform.graph, run.run_id, heard.append) is None
+        assert (
+            load.publish_guarded(platform.graph, platform.config, run.run_id, heard.append) is None
+        )
         assert "somebody is changing the schema" in heard[0]
-    published = load.publish_guarded(platform.graph, run.run_id, heard.append)
+    published = load.publish_guarded(platform.graph, platform.config, run.run_id, heard.append)
     assert published is not None
     assert published.commit_id == platform.head()
-    assert load.publish_guarded(platform.graph, run.run_id, heard.append) is not None
+    assert (
+        load.publish_guarded(platform.graph, platform.config, run.run_id, heard.append) is not None
+    )
     assert platform.head() == published.commit_id
     assert platform.rows("node:Person") == 2
+
+
+def test_a_commit_that_nobody_recorded_is_told_of_when_the_step_is_repeated(
+    platform: Platform,
+) -> None:
+    platform.drop("people.jsonl", *PEOPLE)
+    with arm("run.after_merge", "error"):
+        result = platform.load()
+    assert result.success
+    assert list(told(result)) == ["people/nodes/Person", "people/edges/Knows", "people/manifest"]
+    assert platform.graph.list_runs(status=RunStatus.RUNNING) == ()
+
+
+def test_a_commit_that_nobody_recorded_is_not_loaded_again(platform: Platform) -> None:
+    platform.config = replace(platform.config, mode="append")
+    platform.reload()
+    platform.drop("people.jsonl", *PEOPLE)
+    assert platform.load().success
+    platform.drop("more.jsonl", {"edge": "Knows", "from": "bob", "to": "ann"})
+    with schema_lock(platform.graph._context.store, "main", actor="somebody"):
+        assert platform.load().success
+    (run,) = platform.graph.list_runs(status=RunStatus.RUNNING)
+    with arm("run.after_merge", "error"), pytest.raises(Exception, match="failpoint"):
+        load.publish_guarded(platform.graph, platform.config, run.run_id, print)
+    assert platform.graph.get_run(run.run_id).status is RunStatus.RUNNING
+    platform.drop("company.jsonl", {"type": "Company", "data": {"name": "hive"}})
+    assert platform.load().success
+    assert (platform.rows("node:Company"), platform.rows("edge:Knows")) == (1, 2)
+    # Nor is it lost: the guard records it.
+    assert load.publish_guarded(platform.graph, platform.config, run.run_id, print) is not None
+    assert platform.graph.get_run(run.run_id).status is RunStatus.PUBLISHED
+
+
+@pytest.mark.parametrize("is_changed", [True, False])
+def test_a_load_that_waits_for_long_is_of_the_files_it_was_planned_with(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch, is_changed: bool
+) -> None:
+    path = platform.drop("people.jsonl", *PEOPLE)
+    with schema_lock(platform.graph._context.store, "main", actor="somebody"):
+        assert platform.load().success
+    (run,) = platform.graph.list_runs(status=RunStatus.RUNNING)
+    if is_changed:
+        platform.drop(path.name, {"type": "Person", "data": {"name": "cid"}})
+    later = time.time() + PUBLISH_LEASE.read()
+    with monkeypatch.context() as patch:  # only what was read is old
+        old = SimpleNamespace(time=lambda: later)
+        patch.setattr("omnigraph_core.spark.ingest.kept.time", old)
+        if is_changed:
+            with pytest.raises(dg.Failure, match="changed since"):
+                load.publish_guarded(platform.graph, platform.config, run.run_id, print)
+        else:
+            load.publish_guarded(platform.graph, platform.config, run.run_id, print)
+    assert platform.rows("node:Person") == (0 if is_changed else 2)
+    assert platform.load().success  # what is there now
+    assert platform.rows("node:Person") == (1 if is_changed else 2)
 
 
 def test_definitions_of_another_schema_refuse_to_run(platform: Platform) -> None:
@@ -156,12 +220,111 @@ def test_a_schema_that_changes_before_the_publish_rejects_the_load(platform: Pla
     platform.graph.schema_apply(WIDER)
     before = platform.head()
     with pytest.raises(dg.Failure, match="planned under the schema"):
-        load.publish_guarded(platform.graph, run.run_id, print)
+        load.publish_guarded(platform.graph, platform.config, run.run_id, print)
     assert platform.graph.get_run(run.run_id).status is RunStatus.ABORTED
     assert platform.head() == before
     platform.reload()
     assert platform.load().success  # its file may be planned again
     assert platform.rows("node:Person") == 2
+
+
+def test_types_can_be_loaded_alone_and_the_rest_later(platform: Platform) -> None:
+    company = {"type": "Company", "data": {"name": "hive"}}
+    path = platform.drop("people.jsonl", *PEOPLE, company)
+    before = platform.graph.snapshot().manifest_version
+    alone = platform.load(asset_selection=[dg.AssetKey(["people", "nodes", "Company"])])
+    assert alone.success
+    assert list(told(alone)) == ["people/nodes/Company", "people/manifest"]
+    assert (platform.rows("node:Company"), platform.rows("node:Person")) == (1, 0)
+    assert path.exists()  # others of its records wait
+    # The same once more: the branch has that type of the file.
+    assert told(platform.load(asset_selection=[dg.AssetKey(["people", "nodes", "Company"])])) == {}
+    rest = platform.load()
+    assert list(told(rest)) == ["people/nodes/Person", "people/edges/Knows", "people/manifest"]
+    assert not path.exists()
+    assert platform.graph.snapshot().manifest_version == before + 2
+    # Dropped again, nothing of it is loaded again.
+    platform.drop("again.jsonl", *PEOPLE, company)
+    assert told(platform.load()) == {}
+    assert platform.graph.snapshot().manifest_version == before + 2
+
+
+def test_edges_alone_wait_for_their_ends(platform: Platform) -> None:
+    platform.drop("people.jsonl", *PEOPLE)
+    knows = dg.AssetKey(["people", "edges", "Knows"])
+    refused = platform.load(asset_selection=[knows])
+    assert not refused.success
+    assert failed_checks(refused) == {"people/edges/Knows:staged_rows"}
+    assert platform.load(asset_selection=[dg.AssetKey(["people", "nodes", "Person"])]).success
+    assert list(told(platform.load(asset_selection=[knows]))) == [
+        "people/edges/Knows",
+        "people/manifest",
+    ]
+
+
+def test_a_load_of_three_types_has_three_stage_steps_and_few_events(platform: Platform) -> None:
+    many = "".join(f"node N{number} {{ name: String @key }}\n" for number in range(30))
+    platform.graph.schema_apply(SCHEMA + many)
+    platform.reload()
+    platform.drop("people.jsonl", *PEOPLE, {"type": "N7", "data": {"name": "seven"}})
+    (request,) = look(platform).run_requests
+    result = carry_out(platform, request)
+    assert result.success
+    steps = [event.step_key or "" for event in result.all_events if event.is_step_success]
+    assert sorted(key for key in steps if "_stage_" in key) == [
+        "people_load.people_stage_edge[Knows]",
+        "people_load.people_stage_node[N7]",
+        "people_load.people_stage_node[Person]",
+    ]
+    assert len(platform.instance.all_logs(result.run_id)) <= 110
+    (commit, *_) = platform.graph.list_commits("main")
+    assert commit.operation == "load"
+    assert commit.parent_commit_id == platform.graph.list_commits("main")[1].graph_commit_id
+
+
+def test_an_empty_file_is_archived_without_a_commit(platform: Platform) -> None:
+    before = platform.head()
+    path = platform.drop("empty.jsonl", "")
+    result = platform.load()
+    assert result.success
+    assert (told(result), platform.head()) == ({}, before)
+    assert not path.exists()
+
+
+def test_a_failed_check_of_a_branch_stays_and_that_of_another_passes(platform: Platform) -> None:
+    platform.graph.branch_create("side")
+    platform.instance.add_dynamic_partitions("people_branches", ["side"])
+    platform.drop("bad.jsonl", {"type": "Person", "data": {"name": "cid", "age": 200}})
+    assert not platform.load().success
+    platform.drop("people.jsonl", *PEOPLE, branch="side")
+    assert platform.load("side").success
+    key = dg.AssetCheckKey(dg.AssetKey(["people", "nodes", "Person"]), "staged_rows")
+    storage = platform.instance.event_log_storage
+    records = {info.partition_key: info for info in storage.get_asset_check_partition_info([key])}
+    assert all(info.is_current for info in records.values())
+    found = {name: info.latest_execution_status.value for name, info in records.items()}
+    assert found == {"main": "FAILED", "side": "SUCCEEDED"}
+
+
+def test_a_file_that_is_written_anew_while_it_is_planned_is_not_taken_for_loaded(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    platform.drop("people.jsonl", *PEOPLE)
+    assert platform.load().success
+    path = platform.drop("again.jsonl", *PEOPLE)
+    usual = load.plan_files
+
+    def plan_slowly(*given: object, **more: object) -> object:
+        planned = usual(*given, **more)
+        platform.drop("again.jsonl", {"type": "Person", "data": {"name": "cid"}})
+        return planned
+
+    with monkeypatch.context() as patch:
+        patch.setattr("omnigraph_assets.assets.load.plan_files", plan_slowly)
+        assert platform.load().success
+    assert path.exists()
+    assert platform.load().success
+    assert platform.rows("node:Person") == 3
 
 
 def test_nothing_to_load_is_no_failure_and_no_commit(platform: Platform) -> None:

@@ -12,11 +12,13 @@ import time
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import pytest
 
-from omnigraph_assets.drops import LOADED, QUARANTINE, LocalDrops, digest_of
-from omnigraph_assets.loads import begin_load
+from omnigraph_assets.loads.run_records import LoadFile, begin_load
+from omnigraph_assets.resources.landing import LOADED, QUARANTINE, LocalDrops
+from omnigraph_core.errors import StorageError
 from omnigraph_core.history.locks import schema_lock
 from omnigraph_core.history.runs import RunStatus
 from tests.support.later import Later
@@ -28,10 +30,15 @@ if TYPE_CHECKING:
 
     import dagster as dg
 
-    from omnigraph_assets import dead_runs, notify
+    from omnigraph_assets import instance as instances
+    from omnigraph_assets import orphaned_runs
+    from omnigraph_assets.sensors import failures, landing
 else:
     dg = Later("dagster")
-    dead_runs, notify = Later("omnigraph_assets.dead_runs"), Later("omnigraph_assets.notify")
+    instances = Later("omnigraph_assets.instance")
+    orphaned_runs = Later("omnigraph_assets.orphaned_runs")
+    failures = Later("omnigraph_assets.sensors.failures")
+    landing = Later("omnigraph_assets.sensors.landing")
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::dagster.BetaWarning"),
@@ -45,36 +52,97 @@ def names(request: dg.RunRequest) -> list[str]:
 
 
 def test_files_are_loaded_once_when_they_have_settled(platform: Platform) -> None:
+    platform.config = replace(platform.config, settle_seconds=3600.0)
+    platform.reload()
     platform.drop("people.jsonl", *PEOPLE)
     platform.drop("unfinished.jsonl.part", "{")
+    (platform.directory / "drops" / "main" / "folder.jsonl").mkdir()
     platform.graph.branch_create("side")
     platform.drop("side.jsonl", *PEOPLE, branch="side")
     platform.drop("lost.jsonl", *PEOPLE, branch="nowhere")
-    first = tick(platform, "drops_sensor")
-    assert first.run_requests == []
-    assert "3 files have not settled" in first.skip_message
+    assert tick(platform, "drops_sensor").skip_message == "3 files have not settled yet"
+    platform.config = replace(platform.config, settle_seconds=0.0)
+    platform.reload()
     # A branch that is new is a partition with the same tick; only an instance on disk shows it.
     sensor = platform.defs.get_repository_def().get_sensor_def("people_drops_sensor")
-    with dg.build_sensor_context(instance=platform.instance, cursor=first.cursor) as context:
+    with dg.build_sensor_context(instance=platform.instance) as context:
         (added,) = sensor(context).dynamic_partitions_requests
     assert added.partition_keys == ["side"]
     platform.instance.add_dynamic_partitions("people_branches", ["side"])
-    second = tick(platform, "drops_sensor", first.cursor)
-    main, side = sorted(second.run_requests, key=lambda request: request.partition_key)
+    first = tick(platform, "drops_sensor")
+    main, side = sorted(first.run_requests, key=lambda request: request.partition_key)
     assert (main.partition_key, names(main)) == ("main", ["people.jsonl"])
     assert (side.partition_key, names(side)) == ("side", ["side.jsonl"])
     # The same files on the same commit are never asked for under another key.
-    again = tick(platform, "drops_sensor", second.cursor)
+    again = tick(platform, "drops_sensor", first.cursor)
     assert main.run_key in [request.run_key for request in again.run_requests]
     assert carry_out(platform, main).success
-    third = tick(platform, "drops_sensor", second.cursor)
-    assert [request.partition_key for request in third.run_requests] == ["side"]
+    second = tick(platform, "drops_sensor", first.cursor)
+    assert [request.partition_key for request in second.run_requests] == ["side"]
     assert (platform.directory / "drops" / LOADED / "main" / "people.jsonl").exists()
-    # Dropped again it is put away again, and nothing is loaded twice.
+    # Dropped again, its run finds that the branch has it: nothing is loaded twice.
     head = platform.head()
     platform.drop("people.jsonl", *PEOPLE)
+    repeated = next(r for r in look(platform).run_requests if r.partition_key == "main")
+    assert carry_out(platform, repeated).success
     assert [request.partition_key for request in look(platform).run_requests] == ["side"]
     assert platform.head() == head
+
+
+def test_only_the_types_of_a_small_file_are_asked_for(platform: Platform) -> None:
+    platform.drop("people.jsonl", *PEOPLE)
+    (request,) = look(platform).run_requests
+    assert [key.path[-1] for key in request.asset_selection] == ["Knows", "Person", "manifest"]
+    result = carry_out(platform, request)
+    staged = [event.step_key for event in result.filter_events(lambda e: e.is_step_success)]
+    assert [key for key in staged if "stage_" in key] == [
+        "people_load.people_stage_node[Person]",
+        "people_load.people_stage_edge[Knows]",
+    ]
+    platform.drop("odd.jsonl", *PEOPLE[:2], '{"type": "Persn", "data": {"name": "eve"}}')
+    (request,) = look(platform).run_requests
+    assert request.asset_selection is None  # whatever is wrong with it, the load reports
+
+
+@pytest.mark.parametrize("problem", [PermissionError("no"), StorageError("no")])
+def test_a_file_that_cannot_be_read_is_reported_by_its_load_not_by_the_sensor(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch, problem: Exception
+) -> None:
+    def refuse(*_: object) -> object:
+        raise problem
+
+    platform.drop("people.jsonl", *PEOPLE)
+    monkeypatch.setattr(LocalDrops, "open", refuse)
+    (request,) = look(platform).run_requests
+    assert request.asset_selection is None
+
+
+def test_nothing_is_opened_while_nothing_changes(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[object] = []
+    usual = type(platform.config).open
+    monkeypatch.setattr(
+        type(platform.config), "open", lambda config: opened.append(config) or usual(config)
+    )
+    assert tick(platform, "drops_sensor").skip_message == "no file waits"
+    platform.drop("lost.jsonl", *PEOPLE, branch="nowhere")
+    first = tick(platform, "drops_sensor")
+    assert "there is no branch `nowhere`" in first.skip_message
+    assert len(opened) == 1
+    second = tick(platform, "drops_sensor", first.cursor)
+    assert (second.skip_message, second.cursor) == (first.skip_message, first.cursor)
+    assert len(opened) == 1
+    for number in range(50):
+        platform.drop(f"{number}.jsonl", *PEOPLE, branch="nowhere")
+    third = tick(platform, "drops_sensor", second.cursor)
+    assert len(opened) == 2
+    assert len(third.cursor) < 700  # whatever waits
+    idle = tick(platform, "publish_guard")
+    assert idle.skip_message == "no load was left"
+    before = len(opened)
+    assert tick(platform, "publish_guard", idle.cursor).skip_message == "no run has moved"
+    assert len(opened) == before
 
 
 def test_a_refused_load_is_divided_until_the_bad_file_is_alone(platform: Platform) -> None:
@@ -101,6 +169,69 @@ def test_a_refused_load_is_divided_until_the_bad_file_is_alone(platform: Platfor
     (request,) = look(platform).run_requests
     assert carry_out(platform, request).success
     assert platform.rows("edge:Knows") == 2
+
+
+def test_a_bad_file_under_two_names_does_not_hold_up_the_good_ones(platform: Platform) -> None:
+    lost = {"edge": "Knows", "from": "ann", "to": "zed"}
+    platform.drop("a.jsonl", lost)
+    platform.drop("b.jsonl", lost)
+    platform.drop("c.jsonl", *PEOPLE)
+    for _ in range(8):
+        result = look(platform)
+        if not result.run_requests:
+            break
+        carry_out(platform, result.run_requests[0])
+    assert platform.rows("node:Person") == 2
+    kept = platform.directory / "drops" / QUARANTINE / "main"
+    assert {path.name for path in kept.glob("*.jsonl")} == {"a.jsonl", "b.jsonl"}
+    assert not list((platform.directory / "drops" / "main").iterdir())
+
+
+def test_a_file_is_not_put_away_for_types_that_were_chosen_by_hand(platform: Platform) -> None:
+    path = platform.drop("people.jsonl", *PEOPLE)
+    knows = dg.AssetKey(["people", "edges", "Knows"])
+    assert not platform.load(asset_selection=[knows]).success, "its ends are not chosen"
+    (request,) = look(platform).run_requests
+    assert path.exists()
+    assert carry_out(platform, request).success
+    assert (platform.rows("node:Person"), platform.rows("edge:Knows")) == (2, 1)
+    # What is left of a file, and is refused, is refused as a whole.
+    person = dg.AssetKey(["people", "nodes", "Person"])
+    lost = {"edge": "Knows", "from": "ann", "to": "zed"}
+    path = platform.drop("lost.jsonl", {"type": "Person", "data": {"name": "cid"}}, lost)
+    assert platform.load(asset_selection=[person]).success
+    (request,) = look(platform).run_requests
+    assert not carry_out(platform, request).success
+    assert look(platform).run_requests == []
+    assert not path.exists()
+
+
+def test_files_of_one_content_are_loaded_once_and_archived_together(platform: Platform) -> None:
+    platform.config = replace(platform.config, mode="append")
+    platform.reload()
+    for name in ("a.jsonl", "b.jsonl"):
+        platform.drop(name, *PEOPLE)
+    assert platform.load().success
+    assert (platform.rows("node:Person"), platform.rows("edge:Knows")) == (2, 1)
+    assert not list((platform.directory / "drops" / "main").iterdir())
+
+
+def test_files_outlast_an_outage(platform: Platform, monkeypatch: pytest.MonkeyPatch) -> None:
+    platform.drop("people.jsonl", *PEOPLE)
+    keys = []
+    for _ in range(landing.ATTEMPTS):
+        (request,) = look(platform).run_requests
+        keys.append(request.run_key)
+        run = dg.DagsterRun("people_load_job", str(uuid4()), tags=request.tags)
+        platform.instance.add_run(run)
+        platform.instance.report_run_failed(run)
+    assert len(set(keys)) == landing.ATTEMPTS
+    reason = look(platform).skip_message
+    assert "failed 3 times: look at their runs; they are tried again in 1 min" in reason
+    monkeypatch.setattr("omnigraph_assets.sensors.landing.BACKOFF_SECONDS", (0.0,))
+    (request,) = look(platform).run_requests
+    assert request.run_key not in keys
+    assert carry_out(platform, request).success
 
 
 def test_a_load_that_was_left_is_published_by_the_guard_once(platform: Platform) -> None:
@@ -134,7 +265,7 @@ def test_a_load_of_a_branch_that_is_gone_is_given_up(platform: Platform) -> None
     (run,) = platform.graph.list_runs(status=RunStatus.RUNNING)
     platform.graph.abort_run(run.run_id)
     platform.graph.branch_delete("side")
-    synced = tick(platform, "branch_sync")
+    synced = tick(platform, "commits")
     (gone,) = synced.dynamic_partitions_requests
     assert gone.partition_keys == ["side"]
     assert "there is no branch `side`" in look(platform).skip_message
@@ -144,27 +275,27 @@ def test_a_load_of_a_branch_that_is_gone_is_given_up(platform: Platform) -> None
 def test_partitions_follow_branches(platform: Platform) -> None:
     platform.graph.branch_create("a/b")
     platform.instance.add_dynamic_partitions("people_branches", ["invented"])
-    requests = tick(platform, "branch_sync").dynamic_partitions_requests
+    requests = tick(platform, "commits").dynamic_partitions_requests
     assert [request.partition_keys for request in requests] == [["a/b"], ["invented"]]
 
 
 def test_commits_of_others_are_shown_and_own_ones_are_not_repeated(platform: Platform) -> None:
-    first = tick(platform, "manifest_watch")
+    first = tick(platform, "commits")
     platform.graph.load(b'{"type": "Company", "data": {"name": "hive"}}', actor="somebody")
-    second = tick(platform, "manifest_watch", first.cursor)
+    second = tick(platform, "commits", first.cursor)
     shown = [(event.asset_key.path[-1], event.partition) for event in second.asset_events]
     assert shown == [("Company", "main"), ("manifest", "main")]
     platform.drop("people.jsonl", *PEOPLE)
     assert platform.load().success
-    third = tick(platform, "manifest_watch", second.cursor)
+    third = tick(platform, "commits", second.cursor)
     assert third.asset_events == []
-    assert json.loads(third.cursor) == {"main": platform.head()}
+    assert json.loads(third.cursor)["heads"] == {"main": platform.head()}
 
 
 def test_another_schema_refreshes_the_definitions(platform: Platform) -> None:
-    assert "those of the accepted schema" in tick(platform, "schema_watch").skip_message
+    assert tick(platform, "commits").run_requests == []
     platform.graph.schema_apply(WIDER)
-    (request,) = tick(platform, "schema_watch").run_requests
+    (request,) = tick(platform, "commits").run_requests
     assert request.run_key == platform.graph.schema_show().hash
     assert platform.run("refresh").success
 
@@ -176,20 +307,34 @@ def test_a_planned_load_that_nobody_works_on_is_planned_again(
     store = LocalDrops(path.parent.parent)
     (file,) = store.list()
     schema = platform.graph.schema_show().hash
-    run = begin_load(platform.graph, platform.config, "main", [digest_of(store, file)], schema)
+    files = {file.address: LoadFile("0" * 64, file.id)}
+    run = begin_load(platform.graph, platform.config, "main", files, None, schema)
     assert "loads under way" in look(platform).skip_message
-    monkeypatch.setattr("omnigraph_assets.drop_sensor._ABANDONED_US", -1)
+    monkeypatch.setattr("omnigraph_assets.sensors.landing._ABANDONED_US", -1)
     (request,) = look(platform).run_requests
     assert platform.graph.get_run(run.run_id).status is RunStatus.ABORTED
     assert carry_out(platform, request).success
 
 
+def test_ticks_of_a_process_share_one_instance() -> None:
+    with dg.instance_for_test() as instance:
+        opened = []
+        for _ in range(2):
+            with dg.build_sensor_context(instance_ref=instance.get_ref()) as context:
+                opened.append(instances.instance_of(context))
+        assert opened[0] is opened[1]
+        opened[0].add_dynamic_partitions("branches", ["main"])  # the context has not closed it
+        assert instance.get_dynamic_partitions("branches") == ["main"]
+        with dg.build_sensor_context(instance=instance) as context:
+            assert instances.instance_of(context) is instance
+
+
 def test_a_process_is_told_from_a_later_one_of_its_number() -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as ended:
         ended.wait()
-    assert not dead_runs.is_alive(ended.pid, time.time())
-    assert dead_runs.is_alive(os.getpid(), time.time())
-    assert not dead_runs.is_alive(os.getpid(), time.time() - 365 * 86_400)
+    assert not orphaned_runs.is_alive(ended.pid, time.time())
+    assert orphaned_runs.is_alive(os.getpid(), time.time())
+    assert not orphaned_runs.is_alive(os.getpid(), time.time() - 365 * 86_400)
 
 
 @contextmanager
@@ -214,10 +359,10 @@ def listening(heard: list[dict[str, Any]]) -> Iterator[str]:
 def test_failures_are_posted() -> None:
     heard: list[dict[str, Any]] = []
     with listening(heard) as address:
-        notify.post(address, {"job": "load"})
+        failures.post(address, {"job": "load"})
     assert heard == [{"job": "load"}]
     with pytest.raises(dg.Failure, match="nobody at"):
-        notify.post(address, {})
+        failures.post(address, {})
 
 
 def test_failed_runs_of_jobs_and_of_automation_are_told_of(platform: Platform) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from omnigraph_assets.guard import LoadFacts, Verdict, rule
+from omnigraph_assets.loads.guard import LoadFacts, Verdict, decide
 from tests.support.cases import each
 
 SOUND = LoadFacts("running", "main", "one", "one", "hash", "hash", is_staged=True)
@@ -26,7 +26,7 @@ SOUND = LoadFacts("running", "main", "one", "one", "hash", "hash", is_staged=Tru
         ({"lock_owner": "ann"}, Verdict.WAIT, "ann is changing the schema"),
     ],
 )
-def test_ruling(facts: dict[str, Any], verdict: Verdict, reason: str) -> None:
-    ruling = rule(replace(SOUND, **facts))
-    assert ruling.verdict is verdict
-    assert reason in ruling.reason
+def test_decision(facts: dict[str, Any], verdict: Verdict, reason: str) -> None:
+    decision = decide(replace(SOUND, **facts))
+    assert decision.verdict is verdict
+    assert reason in decision.reason

@@ -19,7 +19,7 @@ from tests.support.live_platform import LivePlatform, until
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_DERIVED: Final = ("river/embeddings/Note.embedding", "river/indexes/Note.text", "river/topology")
+_DERIVED: Final = ("river/embeddings/Note.embedding", "river/indexes/Note", "river/topology")
 
 
 @pytest.fixture(scope="package")

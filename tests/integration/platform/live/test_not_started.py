@@ -30,7 +30,7 @@ def test_taken_ports_are_told_before_anything_starts(tmp_path: Path) -> None:
     assert not (tmp_path / "graph").exists()
 
 
-def test_a_part_that_dies_is_told_with_its_log(
+def test_a_service_that_dies_is_told_with_its_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(os.environ, "OMNIGRAPH_LOG", "shout")  # the server refuses it

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from omnigraph_core.engine.omnigraph import Omnigraph
 from tests.support.later import Later
 from tests.support.live_platform import until
 
@@ -50,6 +51,7 @@ _WRONG: Final = {
     },
 }
 _BLANK: Final = "about:blank"
+_VIEWPORT: Final[sync_api.ViewportSize] = {"width": 1440, "height": 900}
 _FOLLOW: Final = """path => {
   history.pushState({}, "", path);
   dispatchEvent(new PopStateEvent("popstate", {state: {}}));
@@ -65,7 +67,7 @@ def page(live_platform: LivePlatform, evening: Evening) -> Iterator[Page]:
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=_ALONE)
         page = browser.new_page(
             base_url=live_platform.dagster_url,
-            viewport={"width": 1440, "height": 900},
+            viewport=_VIEWPORT,
             reduced_motion="reduce",
         )
         page.set_default_timeout(_PAGE_SECONDS * 1000)
@@ -99,7 +101,7 @@ def text(page: Page, words: str) -> Locator:
 
 def test_the_lineage_of_the_graph(page: Page) -> None:
     visit(page, "/asset-groups")
-    for group in ("graph", "nodes", "edges", "embeddings", "indexes", "maintenance"):
+    for group in ("sources", "nodes", "edges", "publish", "embeddings", "indexes", "maintenance"):
         sync_api.expect(text(page, f"river_{group}")).to_be_visible()
     keep_picture(page, "lineage")
     visit(page, f"{_REPOSITORY}/asset-groups/river_nodes/list")
@@ -135,6 +137,25 @@ def test_the_sensor_of_drops(page: Page) -> None:
     sync_api.expect(text(page, "river_load_job")).to_be_visible()
     sync_api.expect(text(page, "Running")).to_be_visible()
     keep_picture(page, "drops-sensor")
+
+
+def test_the_steps_of_a_load(page: Page, live_platform: LivePlatform, evening: Evening) -> None:
+    leave(page)
+    evening.wait_until_put_away()
+    loads = [
+        run["runId"]
+        for run in live_platform.graphql(_RUNS)["runsOrError"]["results"]
+        if (run["jobName"], run["status"]) == ("river_load_job", "SUCCESS")
+    ]
+    first = loads[-1]  # that of the example, with all types
+    steps = live_platform.steps(first)
+    assert "river_load.river_stage_node[Incident]" in steps
+    assert "river_load.river_stage_edge[WrittenBy]" in steps
+    visit(page, f"/runs/{first}")
+    sync_api.expect(page.get_by_text("river_load.river_read").first).to_be_visible()
+    page.set_viewport_size({"width": 1440, "height": 1800})  # a third of it shows the steps
+    keep_picture(page, "load-run")
+    page.set_viewport_size(_VIEWPORT)
 
 
 def test_a_failed_run_shows_what_was_wrong(
@@ -177,6 +198,25 @@ def test_launching_a_materialisation(
         lambda: live_platform.materialised("river/topology")["river/topology"] > before,
         "the topology to be made anew",
     )
+
+
+def test_a_failure_on_main_is_not_hidden_by_another_branch(
+    page: Page, live_platform: LivePlatform
+) -> None:
+    leave(page)
+    with Omnigraph.open(str(live_platform.directory / "graph")) as graph:
+        graph.branch_create("spring")
+    (live_platform.directory / "drops" / "spring").mkdir()
+    good = {"type": "Incident", "data": {**_WRONG["data"], "severity": "high"}}  # type: ignore[dict-item]
+    live_platform.drop("good.jsonl", good, branch="spring")
+    loaded = live_platform.directory / "drops/_loaded/spring/good.jsonl"
+    until(loaded.exists, "the file of the branch to be loaded")
+    visit(page, f"{_INCIDENTS}?view=checks&checkDetail=staged_rows")
+    sync_api.expect(page.get_by_text("Execution history", exact=True)).to_be_visible()
+    page.get_by_text("Partitions", exact=True).last.click()  # the tab of the check
+    sync_api.expect(page.get_by_text("Failed (1)", exact=True)).to_be_visible()
+    sync_api.expect(page.get_by_text("Passed (1)", exact=True)).to_be_visible()
+    keep_picture(page, "checks-by-branch")
 
 
 def failed_loads(platform: LivePlatform) -> set[str]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
+import time
 import urllib.request
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.live_platform import free_ports, run_local, until
+from tests.support.live_platform import free_ports, get, run_local, until
 
 if TYPE_CHECKING:
     from tests.integration.platform.live.conftest import Evening
@@ -28,8 +32,19 @@ def test_the_first_start_brings_the_example_through(live_platform: LivePlatform)
     assert "Bend paper mill     | mill   | Birch brook | 42.5" in said
     assert re.search(r"Hybrid search.*\n.*\n  IN-2030-1 \| Oxygen gone below the mill", said)
     assert "  high     | 0    | 21\n" in said
-    for address in (live_platform.dagster_url, live_platform.server_url):
+    for address in (
+        live_platform.dagster_url,
+        live_platform.server_url,
+        live_platform.spark_ui_url,
+    ):
         assert address in said
+
+
+def test_loads_run_on_the_spark_server(live_platform: LivePlatform) -> None:
+    (application,) = get(f"{live_platform.spark_ui_url}/api/v1/applications")
+    jobs = get(f"{live_platform.spark_ui_url}/api/v1/applications/{application['id']}/jobs")
+    assert "SUCCEEDED" in {job["status"] for job in jobs}
+    assert [path.name for path in (live_platform.directory / "spark-events").iterdir()]
 
 
 @pytest.mark.long("the end of the other tests stops it with Ctrl-C; the start is that of a user")
@@ -82,8 +97,80 @@ def test_a_file_dropped_by_hand_is_published_and_enriched(
     evening.wait_until_put_away()
 
 
+@pytest.fixture(scope="module")
+def both(live_platform: LivePlatform) -> Path:
+    """A file of two types that never settles, so the sensor leaves it alone."""
+    told = {"title": "Alone", "text": "Only this.", "recordedAt": "2031-05-01T00:00:00Z"}
+    order = {"code": "ALONE-1", "title": "Alone", "kind": "order", "startsOn": "2031-05-01"}
+    path = live_platform.drop(
+        "both.jsonl.later",
+        {"type": "Note", "data": {"number": "ALONE-1", **told}},
+        {"type": "Measure", "data": order},
+    )
+    later = time.time() + 3600
+    os.utime(path, (later, later))
+    return path.rename(path.with_name("both.jsonl"))
+
+
+def test_one_type_is_launched_alone(live_platform: LivePlatform, both: Path) -> None:
+    note, measure = "river/nodes/Note", "river/nodes/Measure"
+    until(lambda: not live_platform.live_runs(), "the end of all runs")
+    before = live_platform.materialised(note, measure, "river/manifest")
+    run_id = live_platform.launch(note)
+    until(lambda: live_platform.status(run_id) in ("SUCCESS", "FAILURE"), "the end of the run")
+    assert live_platform.status(run_id) == "SUCCESS"
+    after = live_platform.materialised(note, measure, "river/manifest")
+    assert after[note] > before[note]
+    assert after["river/manifest"] > before["river/manifest"]
+    assert after[measure] == before[measure]
+    assert both.exists()
+    steps = live_platform.steps(run_id)
+    assert [step for step in steps if "stage_" in step] == ["river_load.river_stage_node[Note]"]
+
+
+def test_the_rest_is_loaded_later_on_a_spark_server_that_died_and_is_started_again(
+    live_platform: LivePlatform, evening: Evening, both: Path
+) -> None:
+    """The other services go on, and the next load finds the new server."""
+    evening.wait_until_enriched()
+    measure = "river/nodes/Measure"
+    before = live_platform.materialised(measure)
+    others = processes(live_platform, "code-server", "server", "webserver", "daemon")
+    (java,) = java_of(live_platform)
+    os.kill(java, signal.SIGKILL)
+    until(lambda: "spark ended with 137: restart 1 of 5" in live_platform.output, "the message")
+    until(lambda: set(java_of(live_platform)) - {java}, "another Java")
+    os.utime(both)
+    loaded = live_platform.directory / "drops/_loaded/main/both.jsonl"
+    until(loaded.exists, "the load of the rest on the new server")
+    assert not both.exists()
+    until(lambda: live_platform.materialised(measure)[measure] > before[measure], "the other type")
+    jobs = f"{live_platform.spark_ui_url}/api/v1/applications"
+    assert get(f"{jobs}/{get(jobs)[0]['id']}/jobs")
+    assert processes(live_platform, "code-server", "server", "webserver", "daemon") == others
+
+
+def processes(platform: LivePlatform, *names: str) -> list[str]:
+    return [(platform.directory / "processes" / name).read_text() for name in names]
+
+
+def java_of(platform: LivePlatform) -> list[int]:
+    """The Java processes in the session of the Spark service."""
+    (session,) = processes(platform, "spark")
+    found = []
+    for place in Path("/proc").iterdir():
+        if place.name.isdecimal():
+            try:
+                command = (place / "cmdline").read_bytes().split(b"\0")[0]
+                if command.endswith(b"java") and os.getsid(int(place.name)) == int(session):
+                    found.append(int(place.name))
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+    return found
+
+
 def test_a_refresh_has_the_definitions_loaded_anew(live_platform: LivePlatform) -> None:
-    """What the schema watch runs: it fails unless the webserver has done what it was asked for."""
+    """What a new schema runs: it fails unless the webserver has done what it was asked for."""
     before = loaded_at(live_platform)
     launched = live_platform.graphql(
         """mutation($params: ExecutionParams!) { launchRun(executionParams: $params) {

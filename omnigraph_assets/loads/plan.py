@@ -1,0 +1,246 @@
+"""Which dropped files a load is made of, and what becomes of those that cannot be loaded."""
+
+import json
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from omnigraph_assets.config import GraphConfig
+from omnigraph_assets.loads.run_records import (
+    LoadedTypes,
+    LoadFile,
+    load_of,
+    loaded_contents,
+)
+from omnigraph_assets.resources.landing import (
+    LOADED,
+    DroppedFile,
+    DropStore,
+    open_drops,
+    quarantine,
+)
+from omnigraph_core.engine import run_calls
+from omnigraph_core.engine.loading import content_digests
+from omnigraph_core.engine.omnigraph import Omnigraph
+from omnigraph_core.errors import ConfigError
+from omnigraph_core.history.runs import RunRecord, RunStatus
+from omnigraph_core.schema.catalog import Catalog
+
+BATCH: Final = 256
+"""Files of one load; the others wait for the next one."""
+SMALL: Final = 1 << 20
+"""Bytes of a file that is looked through for its types before it is loaded."""
+_UNPACKED: Final = 16 * SMALL
+
+_OF_THE_SET: Final = frozenset({"unique", "key", "endpoint", "orphan", "cardinality"})
+"""Rules that files break together: which of them is to blame, no report can tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedLoad:
+    """A load between two steps: its run, and the files as they were when it was planned."""
+
+    run_id: str
+    files: tuple[DroppedFile, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"run_id": self.run_id, "files": [asdict(file) for file in self.files]}
+
+
+def planned_load(document: Mapping[str, Any]) -> PlannedLoad:
+    """The inverse of `PlannedLoad.to_json`."""
+    return PlannedLoad(document["run_id"], tuple(DroppedFile(**f) for f in document["files"]))
+
+
+@dataclass(frozen=True, slots=True)
+class LoadPlan:
+    """What a load is to be made of. `types` are table keys, None for all types.
+
+    Files of one content are all named, and are loaded once.
+    """
+
+    files: Mapping[DroppedFile, LoadFile]
+    types: frozenset[str] | None
+    finished: tuple[DroppedFile, ...] = ()
+    """Files whose content the branch has already."""
+
+
+def table_keys(catalog: Catalog) -> frozenset[str]:
+    nodes = (type.table_key for type in catalog.nodes.values())
+    return frozenset((*nodes, *(type.table_key for type in catalog.edges.values())))
+
+
+def plan_files(
+    graph: Omnigraph,
+    config: GraphConfig,
+    catalog: Catalog,
+    branch: str,
+    *,
+    addresses: Sequence[str] = (),
+    selected: frozenset[str] | None = None,
+) -> LoadPlan:
+    """The files to load into a branch, and the types of their records that it lacks.
+
+    Files that lack different types are not loaded together: the later ones wait.
+
+    Args:
+        addresses: the only files to take; all that wait if there are none.
+        selected: the only types to load, as table keys.
+
+    Raises:
+        ConfigError: the graph has no drop directory, or Spark cannot be reached.
+        BranchNotFound: there is no such branch.
+    """
+    store, wanted = landing_of(config), set(addresses)
+    files = [
+        file
+        for file in store.list()
+        if file.branch == branch and (not wanted or file.address in wanted)
+    ][:BATCH]
+    loaded = loaded_contents(graph, branch, graph.branch_get(branch).incarnation)
+    digests = content_digests([file.address for file in files], engine=config.engine)
+    every = table_keys(catalog)
+    chosen: dict[DroppedFile, tuple[str, frozenset[str]]] = {}
+    finished: list[DroppedFile] = []
+    for file, digest in zip(files, digests, strict=True):
+        known = loaded.get(digest, LoadedTypes(frozenset()))
+        if digest in loaded and is_finished(store, file, known, catalog):
+            finished.append(file)
+        elif known.types is not None and (left := (selected or every) - known.types):
+            chosen[file] = (digest, left)
+    types = next((left for _, left in chosen.values()), every)
+    return LoadPlan(
+        {
+            file: LoadFile(digest, file.id)
+            for file, (digest, left) in chosen.items()
+            if left == types
+        },
+        None if types == every else types,
+        tuple(finished),
+    )
+
+
+def landing_of(config: GraphConfig) -> DropStore:
+    """
+    Raises:
+        ConfigError: the graph has no drop directory.
+    """
+    if config.drops is None:
+        raise ConfigError(
+            f"the graph `{config.name}` has no directory to load from",
+            hint="set `drops` in its defs.yaml",
+        )
+    return open_drops(config.drops)
+
+
+def is_finished(store: DropStore, file: DroppedFile, loaded: LoadedTypes, catalog: Catalog) -> bool:
+    """Whether a branch has all records of a file, by the types it was given of its content."""
+    if loaded.covers(table_keys(catalog)):
+        return True
+    found = types_in(store, file, catalog)
+    return found is not None and loaded.covers(found)
+
+
+def types_in(store: DropStore, file: DroppedFile, catalog: Catalog) -> frozenset[str] | None:
+    """The table keys of the records of a small file; None if it is large, or a record is odd."""
+    if file.size > SMALL:
+        return None
+    with store.open(file) as opened:
+        data = opened.read(SMALL + 1)
+    text = _unpacked(data) if file.name.endswith(".gz") else data
+    if text is None or len(data) > SMALL:
+        return None
+    found: set[str] = set()
+    for line in text.splitlines():
+        if not line.strip():
+            continue
+        key = _table_key_of(line, catalog)
+        if key is None:
+            return None
+        found.add(key)
+    return frozenset(found)
+
+
+def _unpacked(data: bytes) -> bytes | None:
+    unpacking = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+    try:
+        text = unpacking.decompress(data, _UNPACKED)
+    except zlib.error:
+        return None
+    return text if unpacking.eof and not unpacking.unused_data else None
+
+
+def _table_key_of(line: bytes, catalog: Catalog) -> str | None:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(record, dict) or ("type" in record) == ("edge" in record):
+        return None
+    name = record.get("type", record.get("edge"))
+    if not isinstance(name, str):
+        return None
+    found = catalog.try_edge(name) if "edge" in record else catalog.nodes.get(name)
+    return None if found is None else found.table_key
+
+
+def read_anew(graph: Omnigraph, config: GraphConfig, run: RunRecord) -> bool:
+    """Read the files of a load again, if what was read has become too old to be published.
+
+    Returns:
+        False if they are not what they were: others' records would pass for theirs.
+    """
+    if run.status is not RunStatus.RUNNING or run_calls.is_landed(graph, run):
+        return True
+    if run_calls.is_read(graph, run.run_id):
+        return True
+    if not _are_there(config, run):
+        return False
+    graph.load_steps(run.run_id, branch=run.target_branch, engine=config.engine).read()
+    return _are_there(config, run)
+
+
+def _are_there(config: GraphConfig, run: RunRecord) -> bool:
+    """Whether all files of a load lie where they were dropped, as they were."""
+    load = load_of(run)
+    assert load is not None
+    return {file.id for file in load.files} <= {file.id for file in landing_of(config).list()}
+
+
+def archive_loaded(
+    graph: Omnigraph, config: GraphConfig, catalog: Catalog, run: RunRecord
+) -> tuple[str, ...]:
+    """Archive the files of a published load of which the branch has every record; where they are.
+
+    Raises:
+        OSError, StorageError: a file cannot be moved; the next load finds it loaded.
+    """
+    store, load = landing_of(config), load_of(run)
+    assert load is not None
+    loaded = loaded_contents(graph, run.target_branch, load.incarnation)
+    digests = {file.id: file.digest for file in load.files}
+    return tuple(
+        store.archive(file, LOADED)
+        for file in store.list()
+        if file.id in digests and is_finished(store, file, loaded[digests[file.id]], catalog)
+    )
+
+
+def quarantine_invalid(
+    config: GraphConfig, files: Iterable[DroppedFile], violations: Iterable[Mapping[str, Any]]
+) -> tuple[str, ...]:
+    """Quarantine the files that are bad whatever is loaded beside them; where they are now.
+
+    A load that is refused for what its files are together is divided instead, by who plans loads.
+    """
+    store = landing_of(config)
+    reasons: dict[str, list[Mapping[str, Any]]] = {}
+    for violation in violations:
+        if violation["rule"] not in _OF_THE_SET and violation.get("file") is not None:
+            reasons.setdefault(violation["file"], []).append(violation)
+    return tuple(
+        quarantine(store, file, {"violations": reasons[file.address]})
+        for file in files
+        if file.address in reasons and store.look(file) == file
+    )

@@ -1,0 +1,169 @@
+"""What runs tell of a graph: errors as failures, commits as metadata."""
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, Protocol
+from urllib.parse import quote
+
+import dagster as dg
+
+from omnigraph_assets.config import GraphConfig
+from omnigraph_assets.loads.run_records import Published, PublishedTable
+from omnigraph_core.engine.omnigraph import Omnigraph
+from omnigraph_core.engine.table_facts import table_facts
+from omnigraph_core.errors import DataError, OmnigraphError
+from omnigraph_core.history.snapshots import ReadTarget
+
+RUN_TAG: Final = "omnigraph/load"
+PREVIEW_ROWS: Final = 5
+PROGRESS_SECONDS: Final = 5.0
+"""Between two lines in the log of a run that tell how far it is."""
+_SHOWN: Final = 120
+"""Characters of a value in a preview."""
+_LISTED: Final = 20
+"""Violations that the metadata of a check spells out."""
+
+
+@contextmanager
+def failures() -> Iterator[None]:
+    """Errors of the engine become failures; only those that may pass are tried again."""
+    try:
+        yield
+    except OmnigraphError as problem:
+        told: dict[str, Any] = {
+            "code": problem.code,
+            "details": dg.MetadataValue.json(_plain(problem)),
+        }
+        if isinstance(problem, DataError) and problem.violations:
+            broken = [{**item.to_json(), "place": item.place()} for item in problem.violations]
+            told |= violation_metadata(broken) | {"violations": sum(problem.counts.values())}
+        raise dg.Failure(
+            str(problem),
+            metadata=told,
+            allow_retries=problem.retryable,
+        ) from problem
+
+
+class Progress(Protocol):
+    """So many rows have passed a step of a write, as the engine tells it."""
+
+    @property
+    def step(self) -> str: ...
+
+    @property
+    def rows(self) -> int: ...
+
+
+class ProgressLogger:
+    """Hears of the progress of a write, and tells of it now and then."""
+
+    def __init__(self, tell: Callable[[str], object]) -> None:
+        self._tell = tell
+        self._rows: dict[str, int] = {}
+        self._last = time.monotonic()
+
+    def __call__(self, progress: Progress) -> None:
+        self._rows[progress.step] = progress.rows
+        if time.monotonic() - self._last >= PROGRESS_SECONDS:
+            self._last = time.monotonic()
+            self._tell(", ".join(f"{rows:,} rows {step}" for step, rows in self._rows.items()))
+
+
+def _plain(problem: OmnigraphError) -> Any:
+    return json.loads(json.dumps(problem.details(), default=str))
+
+
+def commit_metadata(config: GraphConfig, published: Published) -> dict[str, Any]:
+    """Which commit made something visible."""
+    told: dict[str, Any] = {
+        "manifest_version": published.manifest_version,
+        "commit_id": published.commit_id,
+    }
+    if published.seconds:
+        told["seconds"] = round(published.seconds, 3)
+    if config.server_url is not None:
+        address = f"{config.server_url.rstrip('/')}/commits/{quote(published.commit_id)}"
+        told["commit"] = dg.MetadataValue.url(address)
+    return told
+
+
+def table_metadata(
+    graph: Omnigraph, config: GraphConfig, published: Published
+) -> Iterator[tuple[PublishedTable, dict[str, Any]]]:
+    """What became of each table that a publish changed."""
+    snapshot = graph.snapshot_of(ReadTarget(snapshot_id=published.commit_id))
+    facts = table_facts(graph, snapshot, [table.table_key for table in published.tables])
+    for table in published.tables:
+        known = facts[table.table_key]
+        measured = {"bytes": known.stored_bytes, "index_coverage": known.index_coverage}
+        yield (
+            table,
+            {
+                "dagster/row_count": table.rows,
+                "table_version": table.table_version,
+                "fragments": table.fragments,
+                **{name: value for name, value in measured.items() if value is not None},
+                **commit_metadata(config, published),
+                "preview": dg.MetadataValue.md(
+                    _preview(graph, published.commit_id, table.table_key)
+                ),
+            },
+        )
+
+
+def manifest_metadata(config: GraphConfig, published: Published) -> dict[str, Any]:
+    return {
+        **commit_metadata(config, published),
+        "tables_changed": len(published.tables),
+        "rows": sum(table.rows for table in published.tables),
+    }
+
+
+def spark_metadata(report: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The Spark UI and the jobs of work on Spark; nothing of work in one process."""
+    if report is None:
+        return {}
+    ui = {} if report["ui"] is None else {"spark_ui": dg.MetadataValue.url(report["ui"])}
+    return {**ui, "spark_jobs": dg.MetadataValue.json(report["jobs"])}
+
+
+def _preview(graph: Omnigraph, commit_id: str, table_key: str) -> str:
+    """The first rows of a table as records, as far as the first piece of an export has them."""
+    pieces = graph.export_jsonl(ReadTarget(snapshot_id=commit_id), table_keys=[table_key])
+    lines = next(iter(pieces), b"").splitlines()[:PREVIEW_ROWS]
+    shown = [json.dumps(_shortened(json.loads(line)), ensure_ascii=False) for line in lines]
+    return "\n".join(["```json", *shown, "```"]) if shown else "no rows"
+
+
+def _shortened(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _shortened(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return value if len(value) <= 4 else [*value[:3], f"… {len(value)} in all"]
+    if isinstance(value, str) and len(value) > _SHOWN:
+        return f"{value[:_SHOWN]}…"
+    return value
+
+
+def violation_metadata(violations: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The rows that break a rule, as a table."""
+    records = [
+        dg.TableRecord(
+            {
+                "rule": item["rule"],
+                "place": item.get("place") or "",
+                "id": item.get("id") or "",
+                "property": item.get("property") or "",
+                "message": item["message"],
+            }
+        )
+        for item in violations[:_LISTED]
+    ]
+    names = ("rule", "place", "id", "property", "message")
+    schema = dg.TableSchema(columns=[dg.TableColumn(name, "string") for name in names])
+    told: dict[str, Any] = {"violations": len(violations)}
+    if records:
+        told["violating_rows"] = dg.MetadataValue.table(records, schema=schema)
+    return told

@@ -1,0 +1,159 @@
+"""Asks the fork server of an instance for a process, and starts the server if there is none.
+
+A forked process waits until it is told to go. Until then its caller can still give it up, and have
+the run started in another way.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+GO: Final = b"\n"
+SERVER: Final = "omnigraph_assets.run_launcher.fork_server"
+PRELOAD: Final = ("omnigraph_assets.definitions", "pyspark.sql.connect.session")
+"""What a fork server imports besides Dagster. To import the definitions does not build them."""
+_ANSWER_SECONDS: Final = 60.0
+"""How long a server may take to import everything and to fork."""
+_END_SECONDS: Final = 2.0
+_BETWEEN_ATTEMPTS: Final = 0.02
+_LONGEST_PATH: Final = 107
+"""Bytes in the path of a Unix domain socket."""
+
+
+class ForkFailed(Exception):
+    """No process was forked for a run; the message says why."""
+
+
+class ServerGone(ForkFailed):
+    """The server ended while it was asked; nothing was begun."""
+
+
+class WaitingProcess:
+    """A forked process that has its request and waits. Leaving the block gives it up."""
+
+    def __init__(self, pid: int, connection: socket.socket) -> None:
+        self.pid = pid
+        self._connection = connection
+
+    def __enter__(self) -> "WaitingProcess":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+    def go(self) -> None:
+        """
+        Raises:
+            ForkFailed: it has ended while it waited.
+        """
+        try:
+            self._connection.sendall(GO)
+        except OSError as problem:
+            raise ForkFailed(f"its process ended before the start: {problem}") from problem
+
+
+class ForkServerClient:
+    """The fork server at a socket. One that this object has started ends with it."""
+
+    def __init__(self, path: Path, command: Sequence[str]) -> None:
+        self._path = path
+        self._command = command
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def fork(self, request: str) -> WaitingProcess:
+        """A process for a request.
+
+        Raises:
+            ForkFailed: the server cannot be started, or does not answer.
+        """
+        if len(os.fsencode(self._path)) > _LONGEST_PATH:
+            raise ForkFailed(f"{self._path} is longer than the {_LONGEST_PATH} bytes of a socket")
+        try:
+            return self._ask(request)
+        except ServerGone:  # killed, or just about to end: there is none now, and one is started
+            return self._ask(request)
+
+    def _ask(self, request: str) -> WaitingProcess:
+        connection = self._connected()
+        try:
+            connection.settimeout(_ANSWER_SECONDS)
+            connection.sendall(f"{json.dumps(request)}\n".encode())
+            answer = connection.makefile("rb").readline()
+        except TimeoutError as problem:
+            connection.close()
+            raise ForkFailed("the fork server does not answer") from problem
+        except OSError as problem:
+            connection.close()
+            raise ServerGone(f"the fork server has gone away: {problem}") from problem
+        if not answer:
+            connection.close()
+            raise ServerGone("the fork server ended before it answered")
+        return WaitingProcess(int(answer), connection)
+
+    def close(self) -> None:
+        """Let a server that was started here end, once the runs it has forked are over."""
+        process, self._process = self._process, None
+        if process is not None and process.stdin is not None:
+            process.stdin.close()
+            with contextlib.suppress(subprocess.TimeoutExpired):  # its runs go on
+                process.wait(_END_SECONDS)
+
+    def _connected(self) -> socket.socket:
+        with self._lock:
+            connection = self._try_connect()
+            if connection is not None:
+                return connection
+            started = self._process = self._start()
+            end = time.monotonic() + _ANSWER_SECONDS
+            while (connection := self._try_connect()) is None:
+                if code := started.poll():
+                    raise ForkFailed(f"the fork server ended with {code}")
+                if time.monotonic() > end:
+                    raise ForkFailed(f"the fork server did not start in {_ANSWER_SECONDS:.0f} s")
+                time.sleep(_BETWEEN_ATTEMPTS)
+        return connection
+
+    def _try_connect(self) -> socket.socket | None:
+        connection = socket.socket(socket.AF_UNIX)
+        try:
+            connection.connect(os.fspath(self._path))
+        except (FileNotFoundError, ConnectionRefusedError):  # never started, or killed
+            connection.close()
+            return None
+        except OSError as problem:
+            connection.close()
+            raise ForkFailed(f"{self._path} cannot be reached: {problem}") from problem
+        return connection
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        """Start a server whose standard input ends with this process, and which ends with that."""
+        self.close()
+        try:
+            return subprocess.Popen(
+                [*self._command, "--until-stdin-ends"],
+                stdin=subprocess.PIPE,
+                start_new_session=True,  # Ctrl-C, or the end of the daemon, is not that of its runs
+            )
+        except OSError as problem:
+            raise ForkFailed(f"the fork server cannot be started: {problem}") from problem
+
+
+def socket_path(directory: str | Path, executable: str) -> Path:
+    """The socket of the fork server of an instance for a Python."""
+    return Path(directory) / f"runs-{hashlib.sha256(executable.encode()).hexdigest()[:8]}.sock"
+
+
+def server_command(directory: str | Path, executable: str, preload: Sequence[str]) -> list[str]:
+    """The command that starts the fork server of an instance."""
+    where = os.fspath(socket_path(directory, executable))
+    modules = [part for name in preload for part in ("--preload", name)]
+    return [executable, "-m", SERVER, "--socket", where, *modules]

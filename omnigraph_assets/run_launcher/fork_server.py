@@ -1,0 +1,278 @@
+"""The warm process: imports what a run needs, waits for requests and forks a process for each.
+
+The server has one thread and opens nothing but its socket: no graph, no connection, no instance of
+Dagster. Threads of Lance and of gRPC would not survive a fork, and definitions may be others for
+each run; processes make all of that themselves. A forked process does what the command `dagster api
+execute_run` does, with which run launchers for containers start runs.
+"""
+
+import argparse
+import contextlib
+import fcntl
+import gc
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+from dagster import DagsterInstance
+from dagster._cli.api import execute_run_command
+from dagster._grpc.types import ExecuteRunArgs
+from dagster._serdes import deserialize_value
+from dagster._utils import get_run_crash_explanation
+from dagster._utils.interrupts import capture_interrupts
+
+from omnigraph_assets.run_launcher.client import GO, SERVER
+
+_REQUEST_SECONDS: Final = 10.0
+_BACKLOG: Final = 64
+
+Work = Callable[[], int]
+"""What a forked process does; its exit code."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Serve until told to end; in forked processes, carry out a request. The exit code."""
+    options = _parsed(arguments)
+    path = Path(options.socket)
+    lock = options.lock
+    if lock is None:
+        lock = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:  # another process has just started one
+            return 0
+    listener = _listen(path) if options.listener is None else socket.socket(fileno=options.listener)
+    _preload(options.preload)
+    work = ForkServer(listener, lock, options).serve()
+    # Outside of the server: a forked process ends as any other, and has none of the server's stack.
+    return 0 if work is None else work()
+
+
+def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--socket", required=True)
+    parser.add_argument("--preload", action="append", default=[])
+    parser.add_argument("--until-stdin-ends", action="store_true")
+    for inherited in ("--listener", "--lock", "--runs"):  # by a server that has restarted itself
+        parser.add_argument(inherited, type=int, help=argparse.SUPPRESS)
+    return parser.parse_args(arguments)
+
+
+def _listen(path: Path) -> socket.socket:
+    """A socket that only this user may connect to: whoever can, can run code."""
+    path.unlink(missing_ok=True)
+    listener = socket.socket(socket.AF_UNIX)
+    mask = os.umask(0o177)
+    try:
+        listener.bind(os.fspath(path))
+    finally:
+        os.umask(mask)
+    listener.listen(_BACKLOG)
+    return listener
+
+
+def _preload(names: Iterable[str]) -> None:
+    for name in names:
+        try:
+            importlib.import_module(name)
+        except ImportError as missing:  # runs that need it say so; the others do without
+            sys.stderr.write(f"{name} is not preloaded: {missing}\n")
+    # Said before any fork; nothing of Lance runs here.
+    warnings.filterwarnings("ignore", message="lance is not fork-safe")
+    gc.collect()
+    gc.freeze()  # forked processes share what they do not write to
+
+
+class ForkServer:
+    """Forks a process for each request, and reports runs whose process died."""
+
+    def __init__(self, listener: socket.socket, lock: int, options: argparse.Namespace) -> None:
+        self._listener = listener
+        self._lock = lock
+        self._options = options
+        self._lifeline = sys.stdin.fileno() if options.until_stdin_ends else None
+        self._files = _module_files()
+        self._is_asked_to_end = self._is_ending = False
+        self._runs: dict[int, str] = {}
+        """Requests by the process that carries them out."""
+        if options.runs is not None:
+            with os.fdopen(options.runs) as handed_over:
+                self._runs = {int(pid): text for pid, text in json.load(handed_over).items()}
+
+    def serve(self) -> Work | None:
+        """Serve to the end; in a forked process return at once, with its work."""
+        wakes, woken = socket.socketpair()
+        woken.setblocking(False)
+        wakes.setblocking(False)
+        signal.set_wakeup_fd(woken.fileno(), warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._ask_to_end)
+        while True:
+            if self._is_asked_to_end:
+                self._end()
+            if work := self._reap():
+                return self._forked(work, wakes, woken)
+            if self._is_ending and not self._runs:
+                return None
+            ready = select.select(self._sources(wakes), [], [])[0]
+            if wakes in ready:
+                with contextlib.suppress(BlockingIOError):
+                    wakes.recv(4096)
+            if self._lifeline in ready:  # it is never written to: this is its end
+                self._is_asked_to_end = True
+            elif self._listener in ready and (work := self._accept()):
+                return self._forked(work, wakes, woken)
+
+    def _sources(self, wakes: socket.socket) -> list[socket.socket | int]:
+        sources: list[socket.socket | int] = [wakes]
+        if not self._is_ending:
+            sources.append(self._listener)
+            if self._lifeline is not None:
+                sources.append(self._lifeline)
+        return sources
+
+    def _ask_to_end(self, *_: object) -> None:
+        """Only noted: what is waited for must not be closed meanwhile."""
+        self._is_asked_to_end = True
+
+    def _end(self) -> None:
+        """Take no more requests. The next server may start now, while runs of this one go on."""
+        if not self._is_ending:
+            self._is_ending = True
+            Path(self._options.socket).unlink(missing_ok=True)
+            self._listener.close()
+            os.close(self._lock)
+
+    def _accept(self) -> Work | None:
+        if self._files != _module_files(self._files):
+            self._restart()
+        connection = self._listener.accept()[0]
+        connection.settimeout(_REQUEST_SECONDS)
+        try:
+            line = connection.makefile("rb").readline()
+        except OSError:  # it has gone away, or never said what it wants
+            line = b""
+        if not line or threading.active_count() > 1:  # a module that was preloaded has begun one
+            connection.close()
+            return None
+        request: str = json.loads(line)
+        pid = os.fork()
+        if pid == 0:
+            return lambda: _execute(request, connection)
+        self._runs[pid] = request
+        connection.close()
+        return None
+
+    def _restart(self) -> None:
+        """Become a new server: a module has changed on disk. Socket, lock and runs stay."""
+        runs = tempfile.TemporaryFile("w+")  # noqa: SIM115 (its descriptor is handed over)
+        json.dump(self._runs, runs)
+        runs.flush()
+        runs.seek(0)
+        given = [part for name in self._options.preload for part in ("--preload", name)]
+        given += ["--until-stdin-ends"] if self._options.until_stdin_ends else []
+        numbers = (self._listener.fileno(), self._lock, runs.fileno())
+        for option, number in zip(("--listener", "--lock", "--runs"), numbers, strict=True):
+            os.set_inheritable(number, True)
+            given += [option, str(number)]
+        command = [sys.executable, "-m", SERVER, "--socket", self._options.socket, *given]
+        os.execv(sys.executable, command)
+
+    def _reap(self) -> Work | None:
+        """Collect processes that have ended; the one that reports a run which did not end well."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return None
+            if pid == 0:
+                return None
+            request, code = self._runs.pop(pid, None), os.waitstatus_to_exitcode(status)
+            if request is not None and code != 0 and os.fork() == 0:
+                dead, how = request, code
+                return lambda: _report_failed(dead, how)
+
+    def _forked(self, work: Work, wakes: socket.socket, woken: socket.socket) -> Work:
+        """Leave everything of the server behind: its lock would outlive it."""
+        signal.set_wakeup_fd(-1)
+        wakes.close()
+        woken.close()
+        for number in (signal.SIGCHLD, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        if not self._is_ending:
+            self._listener.close()
+            os.close(self._lock)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
+        os.close(nothing)
+        return work
+
+
+def _module_files(paths: Iterable[str] | None = None) -> dict[str, tuple[int, int] | None]:
+    """When the files of all loaded modules, or of those given, were written, and their sizes."""
+    if paths is None:
+        paths = {file for module in list(sys.modules.values()) if (file := _file_of(module))}
+    return {path: _written(path) for path in paths}
+
+
+def _file_of(module: object) -> str | None:
+    file = getattr(module, "__file__", None)
+    return file if isinstance(file, str) else None
+
+
+def _written(path: str) -> tuple[int, int] | None:
+    try:
+        found = Path(path).stat()
+    except OSError:  # removed, or part of an archive
+        return None
+    return found.st_mtime_ns, found.st_size
+
+
+def _execute(request: str, connection: socket.socket) -> int:
+    """Execute the run of a request, once whoever has asked for it says so."""
+    with capture_interrupts():
+        arguments = deserialize_value(request, ExecuteRunArgs)
+        pointer = arguments.job_origin.repository_origin.code_pointer
+        directory = getattr(pointer, "working_directory", None)
+        if directory:
+            os.chdir(directory)  # as in the code server: settings may hold relative paths
+        try:
+            connection.sendall(f"{os.getpid()}\n".encode())
+            told = connection.recv(len(GO))
+        except OSError:
+            told = b""
+        connection.close()
+        if told != GO:  # given up: the run starts elsewhere, or not at all
+            return 0
+        execute_run_command.main([request], prog_name="execute_run", standalone_mode=False)
+    return 0
+
+
+def _report_failed(request: str, code: int) -> int:
+    """Mark a run as failed whose process has ended before it could do so itself."""
+    arguments = deserialize_value(request, ExecuteRunArgs)
+    if arguments.instance_ref is None:
+        return 1
+    with DagsterInstance.from_ref(arguments.instance_ref) as instance:
+        run = instance.get_run_by_id(arguments.run_id)
+        if run is not None and not run.is_finished:
+            prefix = f"Run execution process for {run.run_id}"
+            instance.report_engine_event(get_run_crash_explanation(prefix, code), run)
+            instance.report_run_failed(run)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""Sensors: they react to dropped files, commits, branches, schemas and failures."""

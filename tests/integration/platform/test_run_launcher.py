@@ -1,0 +1,152 @@
+"""Runs that are forked from a warm process: how they end, who notices, and what happens without
+that process."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.later import Later
+from tests.support.launched_runs import LAUNCHER, LOCATION, LaunchedRuns
+from tests.support.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import dagster as dg
+    from dagster._core.workspace import load_target
+
+    from omnigraph_assets import orphaned_runs
+else:
+    dg, load_target = Later("dagster"), Later("dagster._core.workspace.load_target")
+    orphaned_runs = Later("omnigraph_assets.orphaned_runs")
+
+ROOT = Path(__file__).parent.parent.parent.parent
+EDITED = "edited_module"
+
+
+@pytest.fixture(scope="module")
+def modules(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A directory of modules that the processes find."""
+    directory = tmp_path_factory.mktemp("modules")
+    (directory / f"{EDITED}.py").write_text("VALUE = 'old'\n")
+    (directory / "broken_module.py").write_text("raise ValueError('broken')\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", f"{ROOT}{os.pathsep}{directory}")
+        yield directory
+
+
+@pytest.fixture(scope="module")
+def runs(modules: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LaunchedRuns]:
+    """An instance that forks runs, and a code server."""
+    preload = ["omnigraph_assets.definitions", "pyspark.sql.connect.session", EDITED]
+    launcher = {**LAUNCHER, "config": {"preload": preload}}
+    target = load_target.ModuleTarget("tests.support.launched_jobs", None, str(ROOT), LOCATION)
+    directory = str(tmp_path_factory.mktemp("home"))
+    with (
+        dg.instance_for_test({"run_launcher": launcher}, temp_dir=directory) as instance,
+        LaunchedRuns(instance, target) as launched,
+    ):
+        yield launched
+
+
+def parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def is_gone(pid: int) -> bool:
+    return not orphaned_runs.is_alive(pid, 1e12)
+
+
+def seen_from(runs: LaunchedRuns, run_id: str) -> Any:
+    """What a sensor of the code location of a run is told."""
+    origin = runs.run(run_id).remote_job_origin
+    assert origin is not None
+    here = origin.repository_origin.code_location_origin
+    return SimpleNamespace(instance=runs.instance, instance_ref=None, code_location_origin=here)
+
+
+def test_runs_end_as_their_steps_do(runs: LaunchedRuns, tmp_path: Path) -> None:
+    config = {"root": str(tmp_path), "socket": runs.code_server}
+    engine = {"ops": {"use_engine": {"config": config}}}
+    good = [runs.launch("succeeding"), *(runs.launch("engine", engine) for _ in range(3))]
+    bad = runs.launch("failing")
+    assert [runs.end(run_id) for run_id in good] == ["SUCCESS"] * 4
+    assert runs.end(bad) == "FAILURE"
+    assert "as it should" in str(
+        [entry.dagster_event for entry in runs.instance.all_logs(bad) if entry.step_key]
+    )
+    for run_id in [*good, bad]:
+        assert f"Started process for run (pid: {runs.pid(run_id)})" in runs.said(run_id)
+        assert "could not be forked" not in runs.said(run_id)
+    assert not runs.instance.run_launcher.terminate(good[0])
+
+
+def test_a_killed_run_is_reported_and_a_terminated_one_canceled(runs: LaunchedRuns) -> None:
+    killed, canceled = runs.launch("waiting"), runs.launch("waiting")
+    for run_id in (killed, canceled):
+        runs.wait_for_step(run_id)
+    launcher = runs.instance.run_launcher
+    assert launcher.check_run_worker_health(runs.run(killed)).status.value == "RUNNING"
+    os.kill(runs.pid(killed), signal.SIGKILL)
+    assert runs.end(killed) == "FAILURE"
+    assert "terminated by signal 9" in runs.said(killed)
+    assert launcher.terminate(canceled)
+    assert runs.end(canceled) == "CANCELED"
+
+
+def test_runs_go_on_without_the_fork_server_and_others_start(runs: LaunchedRuns) -> None:
+    first = runs.launch("waiting")
+    runs.wait_for_step(first)
+    process = runs.pid(first)
+    os.kill(parent_of(process), signal.SIGKILL)
+    second = runs.launch("succeeding")
+    assert runs.end(second) == "SUCCESS"
+    assert runs.pid(second) != process
+    assert runs.status(first) == "STARTED"
+    os.kill(process, signal.SIGKILL)
+    wait_until(lambda: is_gone(process), "the end of the process")
+    # Nobody was there to report it: Dagster's run monitoring asks, and so does the publish guard.
+    health = runs.instance.run_launcher.check_run_worker_health(runs.run(first))
+    assert health.status.value == "FAILED"
+    assert orphaned_runs.end_dead_runs(seen_from(runs, first)) == [first]
+    assert runs.status(first) == "FAILURE"
+
+
+def test_a_module_that_was_edited_is_imported_again(runs: LaunchedRuns, modules: Path) -> None:
+    def reading(text: str) -> object:
+        return {"ops": {"read_module": {"config": text}}}
+
+    kept = runs.launch("waiting")
+    server = parent_of(runs.pid(kept))
+    assert runs.end(runs.launch("module", reading("old"))) == "SUCCESS"
+    (modules / f"{EDITED}.py").write_text("VALUE = 'edited'\n")
+    assert runs.end(runs.launch("module", reading("edited"))) == "SUCCESS"
+    assert parent_of(runs.pid(kept)) == server
+    os.kill(runs.pid(kept), signal.SIGKILL)  # still noticed by the server that has begun anew
+    assert runs.end(kept) == "FAILURE"
+
+
+def test_the_code_server_starts_what_cannot_be_forked(
+    runs: LaunchedRuns, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    launcher = {**LAUNCHER, "config": {"preload": ["broken_module"]}}
+    target = load_target.GrpcServerTarget("localhost", None, runs.code_server, LOCATION)
+    with (
+        dg.instance_for_test({"run_launcher": launcher}, temp_dir=str(tmp_path)) as instance,
+        LaunchedRuns(instance, target) as others,
+    ):
+        run_id = others.launch("waiting")
+        others.wait_for_step(run_id)
+        assert "could not be forked, the code server starts it" in others.said(run_id)
+        health = instance.run_launcher.check_run_worker_health(others.run(run_id))
+        assert health.status.value == "RUNNING"
+        assert orphaned_runs.end_dead_runs(seen_from(others, run_id)) == []
+        assert instance.run_launcher.terminate(run_id)
+        assert others.end(run_id) == "CANCELED"
+    assert "ValueError: broken" in capfd.readouterr().err
