@@ -103,7 +103,7 @@ def _list_commits(og: Omnigraph, word: str) -> None:
     og.list_commits()
 
 
-_LANDED: Final = "image.after_commit"
+LANDED: Final = "image.after_commit"
 
 
 def _write(name: str, run: Callable[[Omnigraph, str], object], graph: str = "written") -> Operation:
@@ -113,7 +113,7 @@ def _write(name: str, run: Callable[[Omnigraph, str], object], graph: str = "wri
 def _repeatable(
     name: str, run: Callable[[Omnigraph, str], object], points: tuple[str, ...], graph: str
 ) -> Operation:
-    return Operation(name, run, points, _LANDED, (_LANDED,), graph, repeatable=True)
+    return Operation(name, run, points, LANDED, (LANDED,), graph, repeatable=True)
 
 
 _MERGE_ROWS: Final = (*_STAGE, "merge.after_table", "merge.after_stage", *_PUBLISH)
@@ -136,16 +136,16 @@ OPERATIONS: Final = (
         "compaction",
         _optimize,
         (*_STAGE, *_COMPACT, "index.after_build", *_PUBLISH, "log.after_fold"),
-        _LANDED,
-        (_LANDED, "log.after_fold"),
+        LANDED,
+        (LANDED, "log.after_fold"),
         graph="long logs",
     ),
     Operation(
         "index",
         _optimize,
         (*_STAGE, "index.after_build", *_PUBLISH),
-        _LANDED,
-        (_LANDED,),
+        LANDED,
+        (LANDED,),
         graph="written",
     ),
     Operation("branch create", _create_branch, _CREATE_BRANCH, "branch.after_ref"),
@@ -163,11 +163,17 @@ OPERATIONS: Final = (
         _repeatable(
             "load that flushes", writes.load_append, _STAGE + _PUBLISH + _LOG, "before a flush"
         ),
-        survives=(_LANDED, *_LOG),
+        survives=(LANDED, *_LOG),
     ),
     _write("load, append", writes.load_append),
     _write("load, merge", writes.load_merge),
     _write("load, overwrite", writes.load_overwrite),
+    _repeatable(
+        "publish of frames",
+        writes.publish_staged,
+        (*_STAGE, *_PUBLISH, "frames.after_commit"),
+        "written",
+    ),
     _write("mutate, insert", writes.insert),
     _write("mutate, update", writes.update),
     _write("mutate, delete", writes.delete),
@@ -175,7 +181,7 @@ OPERATIONS: Final = (
     _repeatable("merge", merges.merge, _MERGE_ROWS, "diverged"),
     replace(
         _repeatable("merge of schemas", merges.merge, _LOG + _MERGE_ROWS, "evolved apart"),
-        survives=(_LANDED, *_LOG),
+        survives=(LANDED, *_LOG),
     ),
     _repeatable("cherry-pick", merges.cherry_pick, _MERGE_ROWS, "diverged"),
     _repeatable("revert", merges.revert, _MERGE_ROWS, "diverged"),
@@ -185,11 +191,11 @@ OPERATIONS: Final = (
         merges.merge_and_delete,
         _FORWARD + _DELETE_MERGED,
         "branch.after_delete",
-        (_LANDED, *_DELETE_MERGED),
+        (LANDED, *_DELETE_MERGED),
         graph="behind",
         repeatable=True,
         halfway=_repeatable("merge behind", merges.merge_behind, _FORWARD, "behind"),
-        halfway_from=_LANDED,
+        halfway_from=LANDED,
         gives_up=("merge.after_publish", "branch.after_deleted_mark"),
     ),
     Operation(
@@ -197,11 +203,11 @@ OPERATIONS: Final = (
         merges.publish_run,
         (*_LOG, *_FORWARD, "run.after_merge", "run.after_end", *_DELETE_BRANCH),
         "run.after_end",
-        (_LANDED, *_DELETE_BRANCH, *_LOG),
+        (LANDED, *_DELETE_BRANCH, *_LOG),
         graph="running",
         repeatable=True,
         halfway=_repeatable("run merge", merges.merge_run, _FORWARD, "running"),
-        halfway_from=_LANDED,
+        halfway_from=LANDED,
     ),
     _repeatable("schema steps", evolutions.take_steps, _SCHEMA, "evolving"),
     _repeatable(
@@ -217,7 +223,7 @@ OPERATIONS: Final = (
             (*_COMPACT, *(point for point in _SCHEMA if point != "schema.after_table"), *_PURGE),
             "evolving",
         ),
-        survives=(_LANDED, *_PURGE),
+        survives=(LANDED, *_PURGE),
     ),
 )
 BY_NAME: Final = {operation.name: operation for operation in OPERATIONS}

@@ -14,11 +14,15 @@ from omnigraph_core.manifest.image import TableOperation
 from omnigraph_core.manifest.requirements import requirements_of
 from omnigraph_core.storage.staged import stage_append
 from tests.faults.crashes import crash_at
-from tests.faults.operations import OPERATIONS, Operation, perform
+from tests.faults.operations import LANDED, OPERATIONS, Operation, perform
 from tests.faults.states import check_actors, state_of
 from tests.support.graphs import BIN, ids, rows_of, update
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from _pytest.mark.structures import ParameterSet
+
     from tests.faults.conftest import Copies
 
 _WHOLE = ("load, merge", "mutate, update", "merge", "run publish", "schema steps", "compaction")
@@ -26,25 +30,55 @@ _SHARED = ("stage.after_files", "image.after_files", "publish.after_image")
 _ALIKE = pytest.mark.long(
     "`load, merge` and others are killed there; all stage and publish through the same functions"
 )
-PASSED = [
-    pytest.param(
-        operation,
-        point,
-        id=f"{operation.name}-{point}",
-        marks=_ALIKE if point in _SHARED and operation.name not in _WHOLE else (),
-    )
-    for operation in OPERATIONS
-    for point in operation.points
-]
-"""In the usual run every operation is killed before and after it stages and publishes."""
+_TOGETHER = pytest.mark.long(
+    "kills at all such points, one after another on one graph; `load, merge` and others alone"
+)
 _LONG = pytest.mark.long("a kill at the same point shows what is left")
-ERRORS = [
-    pytest.param(*passed.values, id=passed.id, marks=() if is_survived else _LONG)
-    for passed in PASSED
-    for operation, point in [passed.values]
-    for is_survived in [point in operation.survives]
-]
-"""In the usual run at the points where an operation succeeds all the same."""
+_FOUND = pytest.mark.long(
+    "`load, merge` and others find their commit; all publish through the same function"
+)
+
+
+def _is_shared(operation: Operation, point: str) -> bool:
+    """Whether an operation that is tried at every point passes it in the same functions."""
+    return point in _SHARED and operation.name not in _WHOLE
+
+
+def _in_vain(operation: Operation) -> list[str]:
+    """Where a killed process has done nothing; whoever looks at a graph completes its log."""
+    return [
+        point
+        for point in operation.points
+        if operation.done_at(point) is None
+        and not _is_shared(operation, point)
+        and not point.startswith("log.")
+    ]
+
+
+def _later(operation: Operation, point: str) -> tuple[pytest.MarkDecorator, ...]:
+    if _is_shared(operation, point):
+        return (_ALIKE,)
+    is_together = operation.name not in _WHOLE and point in _in_vain(operation)
+    return (_TOGETHER,) if is_together else ()
+
+
+def _later_as_error(operation: Operation, point: str) -> tuple[pytest.MarkDecorator, ...]:
+    if point not in operation.survives:
+        return (_LONG,)
+    return (_FOUND,) if point == LANDED and operation.name not in _WHOLE else ()
+
+
+def _passed(
+    later: Callable[[Operation, str], tuple[pytest.MarkDecorator, ...]],
+) -> list[ParameterSet]:
+    """Every operation at every point."""
+    return [
+        pytest.param(
+            operation, point, id=f"{operation.name}-{point}", marks=later(operation, point)
+        )
+        for operation in OPERATIONS
+        for point in operation.points
+    ]
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
@@ -59,14 +93,29 @@ def test_the_points_an_operation_passes(
     assert passed == set(operation.points)
 
 
-@pytest.mark.parametrize(("operation", "point"), PASSED)
+@pytest.mark.parametrize(("operation", "point"), _passed(_later))
 def test_a_killed_process(operation: Operation, point: str, copies: Copies) -> None:
+    """Alone on its graph."""
     address = copies.of(operation.graph)
     crash_at(point, perform, operation.name, address, "first")
     check_all_or_nothing(operation, operation.done_at(point), address, copies)
 
 
-@pytest.mark.parametrize(("operation", "point"), ERRORS)
+@pytest.mark.parametrize(
+    "operation",
+    [one for one in OPERATIONS if one.name not in _WHOLE and _in_vain(one)],
+    ids=lambda operation: operation.name,
+)
+def test_processes_killed_in_turn(operation: Operation, copies: Copies) -> None:
+    """What they leave is in the way neither of the next, which gets further, nor of the last."""
+    address = copies.of(operation.graph)
+    for point in _in_vain(operation):
+        crash_at(point, perform, operation.name, address, "first")
+        assert state_of(address) == copies.state_after(operation), point
+    check_all_or_nothing(operation, None, address, copies)
+
+
+@pytest.mark.parametrize(("operation", "point"), _passed(_later_as_error))
 def test_an_error(operation: Operation, point: str, copies: Copies) -> None:
     address = copies.of(operation.graph)
     og = Omnigraph.open(address)

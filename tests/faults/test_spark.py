@@ -119,7 +119,10 @@ PASSED: Final = [
     for point in job.points
     # All jobs publish alike: for the others it is enough to try what differs.
     if name == "load_merge" or point.startswith(("stage.", "merge."))
-    for is_usual in [point == _STAGED or (name == "load_merge" and point == LANDED)]
+    for is_usual in [
+        (point == _STAGED and name not in ("load_append", "load_overwrite"))
+        or (name == "load_merge" and point == LANDED)
+    ]
 ]
 
 

@@ -199,7 +199,7 @@ def test_a_store_that_is_gone(copies: Copies) -> None:
     assert og.load(records(["new"])).nodes_loaded == 2
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def packed() -> bytes:
     """More than is read at once."""
     return gzip.compress(records([f"n{number}" for number in range(20_000)]), compresslevel=1)

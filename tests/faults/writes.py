@@ -8,7 +8,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
+
 from omnigraph_core.engine.omnigraph import Omnigraph
+from omnigraph_core.engine.staged_frames import publish_frames, stage_frame
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,6 +81,20 @@ def records(ids: Sequence[str], stock: int = 0) -> bytes:
         found.append({"type": "Crate", "data": {"label": id}})
         found.append({"edge": "Holds", "from": id, "to": id, "data": {"id": f"edge {id}"}})
     return "".join(json.dumps(record) + "\n" for record in found).encode()
+
+
+def publish_staged(og: Omnigraph, word: str) -> None:
+    """Frames of three types; a repeat stages the same rows again."""
+    frames = {
+        "Part": {"sku": [word], "name": [word], "stock": [1]},
+        "Crate": {"label": [word]},
+        "Holds": {"src": [word], "dst": [word]},
+    }
+    staged = [
+        stage_frame(og, word, name, pa.table(columns), label=name)
+        for name, columns in frames.items()
+    ]
+    publish_frames(og, word, {frame.name: frame.label for frame in staged}, engine="local")
 
 
 def load_append(og: Omnigraph, word: str) -> None:

@@ -36,6 +36,7 @@ from tests.integration.compare.lines import (
     rows_of,
     some_row,
 )
+from tests.support.examples import LONG
 from tests.support.parts import present
 from tests.support.table_writes import (
     add_filled_column,
@@ -73,7 +74,7 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("recorded")
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", range(16 if LONG else 6))
 def test_two_lines_that_part(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     base = started(tmp_path, chance)
@@ -90,7 +91,7 @@ def test_two_lines_that_part(tmp_path: Path, seed: int) -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 3, 20])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(4 if LONG else 2))
 def test_several_passes_give_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, limit: int
 ) -> None:
@@ -223,7 +224,7 @@ def test_a_changed_schema_alone_changes_no_row(tmp_path: Path, *, is_compacted: 
 
 
 @pytest.mark.usefixtures("recorded")
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(8 if LONG else 4))
 def test_lines_with_different_schemas(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     base = started(tmp_path, chance)
@@ -299,18 +300,18 @@ def bytes_read(before: Table, after: Table, expected: int) -> int:
 
 def test_few_changes_read_little(tmp_path: Path) -> None:
     chance = np.random.default_rng(1)
-    rows = wide_rows(200_000, chance)
+    rows = wide_rows(80_000, chance)
     before = present(stage_append(new_line(tmp_path), rows))
-    chosen = np.sort(chance.choice(200_000, 100, replace=False))
+    chosen = np.sort(chance.choice(80_000, 100, replace=False))
     changed = rows.take(pa.array(chosen))
     place = changed.schema.get_field_index("stock")
     changed = changed.set_column(place, changed.field(place), pa.array(np.arange(100)))
     after = present(stage_upsert(before, changed))
     stored = present_bytes(before)
-    assert stored > 250 * 200_000
+    assert stored > 250 * 80_000
     assert bytes_read(before, before, 0) == 0
     assert bytes_read(before, after, 100) <= 0.05 * stored
-    gone = present(stage_delete_keys(after, pa.array([f"{n:08}" for n in range(50_000)])))
+    gone = present(stage_delete_keys(after, pa.array([f"{n:08}" for n in range(20_000)])))
     moved = present(compact(gone))
     assert {state.files for state in fragment_states(moved)}.isdisjoint(
         state.files for state in fragment_states(gone)

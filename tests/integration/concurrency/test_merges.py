@@ -26,6 +26,7 @@ from tests.support.constraints import (
     rows_of,
 )
 from tests.support.crowds import until_told
+from tests.support.examples import LONG
 from tests.support.processes import hear, say, spawn
 
 if TYPE_CHECKING:
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
 
 SLOWLY = {"OMNIGRAPH_FAILPOINTS": "publish.before_image=sleep(10)"}
 """Between deciding and publishing there is time for others."""
-MERGERS = 4
-LOADS = 12
+MERGERS = 4 if LONG else 3
+LOADS = 12 if LONG else 6
 DROP = 'query drop() { delete Part where sku = "leaving" }'
 
 

@@ -10,6 +10,7 @@ import pytest
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.errors import BranchNotFound
 from omnigraph_core.failpoints import Failpoint, arm
+from tests.support.examples import LONG
 from tests.support.graphs import append_pair, content, ids, new_graph
 from tests.support.writers import check_pairs
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from tests.integration.concurrency.conftest import Start
     from tests.support.processes import Worker
 
-ROUNDS = 4
+ROUNDS = 4 if LONG else 2
 EXISTS = "refused conflict.already_exists"
 GONE = "refused not_found.branch"
 
@@ -28,7 +29,7 @@ GONE = "refused not_found.branch"
 def test_creators_of_one_branch(graph_root: str, start: Start) -> None:
     og = new_graph(graph_root)
     append_pair(og, ["p1"])
-    racers = ready([start("take_orders", graph_root) for _ in range(6)])
+    racers = ready([start("take_orders", graph_root) for _ in range(4)])
     for number in range(ROUNDS):
         name = f"review/{number}"
         answers = race(racers, f"create {name}")
@@ -130,7 +131,7 @@ def test_commits_are_found_while_another_process_records_them(tmp_path: Path, st
     """In the catalog before, in the log after, and never in neither."""
     og = new_graph(str(tmp_path / "graph"))
     [recorder] = ready([start("record", og.uri)])
-    for number in range(40):
+    for number in range(40 if LONG else 15):
         commit = append_pair(og, [f"p{number}"])
         assert [og.get_commit(commit.graph_commit_id) for _ in range(3)] == [commit] * 3
     recorder.send("stop")

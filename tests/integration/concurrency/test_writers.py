@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from omnigraph_core.engine.omnigraph import Omnigraph
+from tests.support.examples import LONG
 from tests.support.graphs import HOLDS, PART, ids, new_graph
 from tests.support.stores import Store, new_root
 from tests.support.writers import check_pairs
@@ -19,11 +20,11 @@ if TYPE_CHECKING:
     from tests.support.processes import Worker
 
 SCALES = [
-    pytest.param(Store.LOCAL, 6, 15, id="local"),
+    pytest.param(Store.LOCAL, 4, 8, id="local"),
     pytest.param(
         Store.LOCAL, 6, 50, id="long", marks=pytest.mark.long("fewer writes show that they meet")
     ),
-    pytest.param(Store.S3, 3, 8, id="s3"),
+    pytest.param(Store.S3, 3, 4, id="s3"),
 ]
 WAIT = 300  # a bound for hanging, not for being slow
 
@@ -39,7 +40,7 @@ def test_writers_of_one_branch(
         start("write_pairs", address, "main", f"w{number}", each, 0 if number else each // 4)
         for number in range(writers)
     ]
-    watching = [start("watch", address, "main") for _ in range(2)]
+    watching = [start("watch", address, "main") for _ in range(2 if LONG else 1)]
     go([*watching, *working])
     reports = [worker.wait(WAIT).result() for worker in working]
     for watcher in watching:

@@ -28,6 +28,7 @@ from tests.support.constraints import (
     part,
     rows_of,
 )
+from tests.support.examples import LONG
 from tests.support.processes import hear, say, spawn
 from tests.support.stores import Store, new_root
 
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from tests.support.s3 import S3Server
 
 RACERS = 4
-ROUNDS = 5
+ROUNDS = 5 if LONG else 2
 SHARED = ["s0", "s1", "s2", "s3", "s4"]
 BINS = ["b0", "b1", "b2", "b3"]
 
@@ -172,7 +173,7 @@ def test_loads_that_want_the_same(
     clash: Clash, mode: str, tmp_path_factory: pytest.TempPathFactory, racers: Sequence[Worker]
 ) -> None:
     """Beside what they fight for, each load has rows of its own: all of it is there, or nothing."""
-    for shared in SHARED:
+    for shared in SHARED[:ROUNDS]:
         og = filled_graph(tmp_path_factory, racers)
         orders = [
             load(
@@ -293,7 +294,7 @@ def test_inserts_that_want_the_same(
     tmp_path_factory: pytest.TempPathFactory,
     racers: Sequence[Worker],
 ) -> None:
-    for shared in SHARED:
+    for shared in SHARED[:ROUNDS]:
         og = filled_graph(tmp_path_factory, racers)
         orders = [
             ("mutate", INSERT_EDGE, {"own": f"own {n}", "sku": shared, "label": label_of(n)})

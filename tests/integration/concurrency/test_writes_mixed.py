@@ -24,6 +24,7 @@ from tests.support.constraints import (
     new_graph,
     part,
 )
+from tests.support.examples import LONG
 from tests.support.processes import hear, say, spawn
 
 if TYPE_CHECKING:
@@ -32,10 +33,10 @@ if TYPE_CHECKING:
 
 PARTS = ["p0", "p1", "p2"]
 BINS = [f"b{number}" for number in range(5)]
-TURNS = 30
+TURNS = 30 if LONG else 12
 SLOWLY = {"OMNIGRAPH_FAILPOINTS": "publish.before_image=sleep(10)"}
 """Between checking and publishing there is time for others."""
-THREADS, EACH = 8, 5
+THREADS, EACH = (8, 5) if LONG else (6, 2)
 
 INSERT = "query put($sku: String, $label: String) { insert LiesIn { from: $sku, to: $label } }"
 DELETE = "query drop($sku: String) { delete Part where sku = $sku }"

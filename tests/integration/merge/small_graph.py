@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from typing import TYPE_CHECKING, Any
 
 from omnigraph_core.engine.omnigraph import Omnigraph
@@ -43,6 +44,12 @@ def new_graph(root: Path | str) -> Omnigraph:
     parts = [part(f"p{n}", stock=1) for n in (1, 2, 3, 4)]
     put(og, "main", *parts, bin("b1"), bin("b2"), holds("h1", "b1", "p1"))
     return og
+
+
+def copied(og: Omnigraph, root: Path) -> Omnigraph:
+    """The graph as it is, in a directory of its own."""
+    shutil.copytree(og.uri, root / "graph")
+    return Omnigraph.open(str(root / "graph"))
 
 
 def part(sku: str, **values: Any) -> dict[str, Any]:

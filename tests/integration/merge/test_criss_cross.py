@@ -14,6 +14,7 @@ from tests.integration.merge.small_graph import (
     PART,
     bin,
     column,
+    copied,
     dispositions,
     drop,
     evolve,
@@ -33,12 +34,37 @@ if TYPE_CHECKING:
     from omnigraph_core.engine.omnigraph import Omnigraph
 
 
-@pytest.fixture
-def og(tmp_path: Path) -> Omnigraph:
-    """With a branch `side` where main is."""
-    made = new_graph(tmp_path / "graph")
+@pytest.fixture(scope="module")
+def parted(tmp_path_factory: pytest.TempPathFactory) -> Omnigraph:
+    made = new_graph(tmp_path_factory.mktemp("parted") / "graph")
     made.branch_create("side")
     return made
+
+
+@pytest.fixture(scope="module")
+def crossed(parted: Omnigraph, tmp_path_factory: pytest.TempPathFactory) -> Omnigraph:
+    """Each side has changed a part, and both have both changes."""
+    made = copied(parted, tmp_path_factory.mktemp("crossed"))
+    put(made, "side", part("p2", stock=9))
+    put(made, "main", part("p1", stock=2))
+    cross(made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def at_odds(parted: Omnigraph, tmp_path_factory: pytest.TempPathFactory) -> Omnigraph:
+    """Both sides have changed one part, and each has kept its own."""
+    made = copied(parted, tmp_path_factory.mktemp("odds"))
+    put(made, "main", part("p2", stock=2))
+    put(made, "side", part("p2", stock=3))
+    cross(made, resolve="ours")
+    return made
+
+
+@pytest.fixture
+def og(parted: Omnigraph, tmp_path: Path) -> Omnigraph:
+    """With a branch `side` where main is."""
+    return copied(parted, tmp_path)
 
 
 def cross(og: Omnigraph, *, strategy: str = "row", resolve: str | None = None) -> None:
@@ -54,12 +80,10 @@ def cross(og: Omnigraph, *, strategy: str = "row", resolve: str | None = None) -
 @pytest.mark.parametrize("taken_back", ["p1", "p2"])
 @pytest.mark.parametrize(("source", "target"), [("side", "main"), ("main", "side")])
 def test_what_was_taken_back_stays_so(
-    og: Omnigraph, taken_back: str, source: str, target: str
+    crossed: Omnigraph, tmp_path: Path, taken_back: str, source: str, target: str
 ) -> None:
     """Whoever took it back, and wherever it came from."""
-    put(og, "side", part("p2", stock=9))
-    put(og, "main", part("p1", stock=2))
-    cross(og)
+    og = copied(crossed, tmp_path)
     assert graph(og, "main") == graph(og, "side")
     put(og, "main", part(taken_back, stock=1))
     result = og.branch_merge(source, into=target)
@@ -69,10 +93,8 @@ def test_what_was_taken_back_stays_so(
     assert column(og, target, "stock")[other] == {"p1": 2, "p2": 9}[other]
 
 
-def test_nothing_to_do_writes_nothing(og: Omnigraph) -> None:
-    put(og, "side", part("p2", stock=9))
-    put(og, "main", part("p1", stock=2))
-    cross(og)
+def test_nothing_to_do_writes_nothing(crossed: Omnigraph, tmp_path: Path) -> None:
+    og = copied(crossed, tmp_path)
     before = og.snapshot("main").tables
     result = og.branch_merge("side")
     assert dispositions(result) == {}
@@ -152,11 +174,9 @@ def _stock(row: object) -> object:
 @pytest.mark.parametrize("resolve", ["ours", "theirs"])
 @pytest.mark.parametrize(("source", "target"), [("side", "main"), ("main", "side")])
 def test_a_deleted_row_that_the_bases_disagree_about_does_not_come_back(
-    og: Omnigraph, source: str, target: str, resolve: str
+    at_odds: Omnigraph, tmp_path: Path, source: str, target: str, resolve: str
 ) -> None:
-    put(og, "main", part("p2", stock=2))
-    put(og, "side", part("p2", stock=3))
-    cross(og, resolve="ours")
+    og = copied(at_odds, tmp_path)
     drop(og, "main", "p2")
     result = og.branch_merge(source, into=target, dry_run=True)
     assert told(result) == [(PART, "p2", "delete_vs_update")]

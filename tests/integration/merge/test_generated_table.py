@@ -16,6 +16,7 @@ from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.errors import MergeConflicts
 from omnigraph_core.merge.model import TableDisposition
 from omnigraph_core.storage.row_space import fragment_states
+from tests.support.examples import LONG
 from tests.support.merge_worlds import delete, graph_of, load
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ edge Link: Anchor -> Anchor {
 """
 ITEM, LINK = "node:Item", "edge:Link"
 KEYS = (ITEM, LINK)
-OTHERS = 3_000
+OTHERS = 3_000 if LONG else 1_000
 
 VALUES = {"a": (1, 0), "b": (2, 0), "c": (0, 3), "same": (0, 0), "rewritten": (0, 0)}
 """`a` and `b` differ in `x`, `c` in `y` alone."""
@@ -210,6 +211,8 @@ def test_the_only_row(single: Omnigraph, base: str, ours: str, theirs: str) -> N
     for strategy, side in RULES:
         if side is not None and DECISIONS[versions] not in (DI, DU, DD):
             continue  # there is nothing to choose
+        if not (LONG or (strategy, side) == ("row", None) or versions in BY_PROPERTY):
+            continue  # shown by `test_among_others`
         branch = "-".join(("cell", *versions, strategy, str(side)))
         single.branch_create(branch, source=f"ours-{base}-{ours}")
         decided = decision(versions, strategy, side)
@@ -281,10 +284,15 @@ def crowd(tmp_path_factory: pytest.TempPathFactory) -> Omnigraph:
     ids = [other(number) for number in range(OTHERS)]
     ids += [id_of(versions) for versions in DECISIONS if versions[0] == "present"]
     load(og, "main", [r for id in sorted(ids) for r in records(id, (0, 0))])
-    for move in MOVES:
-        for kind in ("calm", "all"):
-            diverge(og, move, kind)
     return og
+
+
+def diverged(og: Omnigraph, move: str, kind: str) -> tuple[str, str]:
+    """Branches of ours and of theirs, edited when the first test asks for them."""
+    ours, theirs = f"ours-{move}-{kind}", f"theirs-{move}-{kind}"
+    if ours not in og.branch_list():
+        diverge(og, move, kind)
+    return ours, theirs
 
 
 def expected_rows(key: str, cells: Iterable[Versions], strategy: str, side: str | None) -> Any:
@@ -303,18 +311,24 @@ def expected_rows(key: str, cells: Iterable[Versions], strategy: str, side: str 
     return rows
 
 
-@pytest.mark.long("each row is merged the same when it is the only one")
-@pytest.mark.parametrize("move", MOVES)
+@pytest.mark.parametrize(
+    "move",
+    [
+        "none",
+        *(
+            pytest.param(move, marks=pytest.mark.long("conflicts are found wherever rows are"))
+            for move in MOVES[1:]
+        ),
+    ],
+)
 @pytest.mark.parametrize(("strategy", "side"), RULES)
 def test_among_others(crowd: Omnigraph, move: str, strategy: str, side: str | None) -> None:
-    kind = "calm" if side is None else "all"
+    ours, theirs = diverged(crowd, move, "calm" if side is None else "all")
     cells = CALM if side is None else list(DECISIONS)
     branch = f"merged-{move}-{strategy}-{side}"
-    crowd.branch_create(branch, source=f"ours-{move}-{kind}")
+    crowd.branch_create(branch, source=ours)
     before = {key: states(crowd, branch, key) for key in KEYS}
-    result = crowd.branch_merge(
-        f"theirs-{move}-{kind}", into=branch, strategy=strategy, resolve=side
-    )
+    result = crowd.branch_merge(theirs, into=branch, strategy=strategy, resolve=side)
     own = [UPDATE] * (len(THEIRS_OWN) - 10) + [DELETE] * 10
     wanted = written([*own, *(decision(versions, strategy, side) for versions in cells)])
     graph: Graph = graph_of(crowd, branch)
@@ -332,7 +346,8 @@ def test_among_others(crowd: Omnigraph, move: str, strategy: str, side: str | No
 @pytest.mark.parametrize("move", MOVES)
 @pytest.mark.parametrize("strategy", ["row", "property"])
 def test_conflicts_among_others(crowd: Omnigraph, move: str, strategy: str) -> None:
-    found = conflicts_of(crowd, f"theirs-{move}-all", f"ours-{move}-all", strategy)
+    ours, theirs = diverged(crowd, move, "all")
+    found = conflicts_of(crowd, theirs, ours, strategy)
     expected = {
         (key, id_of(versions), decided)
         for key in KEYS

@@ -12,6 +12,7 @@ from omnigraph_core.errors import MergeConflicts
 from omnigraph_core.merge.model import MergeOutcome
 from tests.integration.merge.small_graph import (
     column,
+    copied,
     dispositions,
     evolve,
     graph,
@@ -34,12 +35,17 @@ def extra(name: str) -> tuple[str, str]:
     return "name: String?", f"name: String?\n  {name}: String?"
 
 
-@pytest.fixture
-def og(tmp_path: Path) -> Omnigraph:
-    """Main and `side`, at the same commit."""
-    made = new_graph(tmp_path / "graph")
+@pytest.fixture(scope="module")
+def parted(tmp_path_factory: pytest.TempPathFactory) -> Omnigraph:
+    made = new_graph(tmp_path_factory.mktemp("parted") / "graph")
     made.branch_create("side")
     return made
+
+
+@pytest.fixture
+def og(parted: Omnigraph, tmp_path: Path) -> Omnigraph:
+    """Main and `side`, at the same commit."""
+    return copied(parted, tmp_path)
 
 
 def note(title: str, **values: Any) -> dict[str, Any]:

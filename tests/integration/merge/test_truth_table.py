@@ -17,6 +17,7 @@ from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.errors import MergeConflicts
 from omnigraph_core.merge.model import MergeOutcome
 from tests.support.cases import each
+from tests.support.examples import LONG
 from tests.support.merge_worlds import graph_of, load
 
 if TYPE_CHECKING:
@@ -176,8 +177,18 @@ def after(*names: str) -> Graph:
     return {key: rows for key, rows in graph.items() if rows}
 
 
-@pytest.mark.parametrize("source", EDITS)
-@each("target", EDITS)
+def is_usual(source: str, target: str) -> bool:
+    """Pairs that go together are merged one way, so that every edit is a source and a target."""
+    one, other = list(EDITS).index(source), list(EDITS).index(target)
+    is_first = (one < other) == ((one + other) % 2 == 0)
+    is_special = source == target or "noop" in (source, target)
+    return is_first or is_special or frozenset((source, target)) in CONFLICTS
+
+
+CELLS = [(one, other) for one in EDITS for other in EDITS if LONG or is_usual(one, other)]
+
+
+@each(("source", "target"), CELLS)
 def test_cell(og: Omnigraph, source: str, target: str) -> None:
     branch = f"cell-{source}-{target}"
     og.branch_create(branch, source=f"target-{target}")
