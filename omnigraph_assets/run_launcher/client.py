@@ -4,7 +4,6 @@ A forked process waits until it is told to go. Until then its caller can still g
 the run started in another way.
 """
 
-import contextlib
 import hashlib
 import json
 import os
@@ -20,8 +19,9 @@ GO: Final = b"\n"
 SERVER: Final = "omnigraph_assets.run_launcher.fork_server"
 PRELOAD: Final = ("omnigraph_assets.definitions", "pyspark.sql.connect.session")
 """What a fork server imports besides Dagster. To import the definitions does not build them."""
-_ANSWER_SECONDS: Final = 60.0
-"""How long a server may take to import everything and to fork."""
+_ANSWER_SECONDS: Final = 300.0
+"""How long a server may take to import everything and to fork. One that ends is noticed at once, so
+this is for one that hangs: a busy machine gains nothing by imports that begin elsewhere again."""
 _END_SECONDS: Final = 2.0
 _BETWEEN_ATTEMPTS: Final = 0.02
 _LONGEST_PATH: Final = 107
@@ -104,8 +104,10 @@ class ForkServerClient:
         process, self._process = self._process, None
         if process is not None and process.stdin is not None:
             process.stdin.close()
-            with contextlib.suppress(subprocess.TimeoutExpired):  # its runs go on
-                process.wait(_END_SECONDS)
+            # Its runs may go on, and so does it: the thread collects it whenever it ends.
+            waiter = threading.Thread(target=process.wait, daemon=True)
+            waiter.start()
+            waiter.join(_END_SECONDS)
 
     def _connected(self) -> socket.socket:
         with self._lock:
@@ -117,6 +119,8 @@ class ForkServerClient:
             while (connection := self._try_connect()) is None:
                 if code := started.poll():
                     raise ForkFailed(f"the fork server ended with {code}")
+                if code == 0:  # another one has the lock: it starts just now, or it was killed
+                    started = self._process = self._start()
                 if time.monotonic() > end:
                     raise ForkFailed(f"the fork server did not start in {_ANSWER_SECONDS:.0f} s")
                 time.sleep(_BETWEEN_ATTEMPTS)

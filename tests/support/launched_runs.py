@@ -46,7 +46,17 @@ class LaunchedRuns:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._end_runs()
         self._workspace.__exit__(kind, error, trace)
+
+    def _end_runs(self) -> None:
+        """End what a failed test has left: instance and code server wait for their runs."""
+        begun = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED]
+        for run in self.instance.get_runs(dg.RunsFilter(statuses=begun)):
+            if self.instance.run_launcher.terminate(run.run_id):
+                self.end(run.run_id)
+            else:
+                self.instance.report_run_failed(run)
 
     @property
     def code_server(self) -> str:
