@@ -37,6 +37,8 @@ ATTEMPTS: Final = 5
 """Runs for one commit; after that the branch has to move, or somebody to look."""
 _FIRST_WAIT: Final = 60.0
 """Seconds from a failed run to the next one; each further wait is four times as long."""
+_INTERVAL: Final = 29
+"""Seconds; the daemon evaluates the sensor every 30 s then, as it looks every 5 s."""
 _WALKED: Final = 200
 """Commits that are looked through for those of derived work."""
 _EMBED: Final = "embed"
@@ -85,7 +87,7 @@ def build_automation(config: GraphConfig, state: AcceptedState, job: Any) -> dg.
     @dg.sensor(
         name=names.named("automation"),
         job=job,
-        minimum_interval_seconds=14,  # evaluated every 15 s, as the daemon looks every 5 s
+        minimum_interval_seconds=_INTERVAL,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description="Requests embeddings, indexes and topology of the types that changed, with one "
         "run for each branch.",
@@ -150,8 +152,8 @@ class _Look:
         if not keys:
             return BranchTick(BranchMark(head))
         if branch not in self.partitions:
-            told = f"`{branch}` becomes a partition first"
-            return BranchTick(mark, reason=told, is_new=True)
+            reason = f"`{branch}` becomes a partition first"
+            return BranchTick(mark, reason=reason, is_new=True)
         return self._requested(branch, head, mark, keys)
 
     def _behind(self, branch: str, handled: str | None, head: str) -> set[dg.AssetKey]:
@@ -214,11 +216,11 @@ class _Look:
         attempt = count_runs(self.instance, DERIVED_TAG, target)
         waiting = BranchMark(mark.handled, head)
         if attempt >= ATTEMPTS:
-            told = f"derived assets of `{branch}` failed {attempt} times: look at their runs"
-            return BranchTick(waiting, reason=told)
+            reason = f"derived assets of `{branch}` failed {attempt} times: look at their runs"
+            return BranchTick(waiting, reason=reason)
         if attempt and (seconds := self._seconds_left(target, attempt)) > 0:
-            told = f"derived assets of `{branch}` failed: the next run is in {seconds:.0f} s"
-            return BranchTick(waiting, reason=told)
+            reason = f"derived assets of `{branch}` failed: the next run is in {seconds:.0f} s"
+            return BranchTick(waiting, reason=reason)
         names = Names(self.config.name)
         indexes = {names.index(type.name) for type in indexed_types(self.catalog)}
         request = dg.RunRequest(

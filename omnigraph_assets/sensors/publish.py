@@ -40,8 +40,8 @@ from omnigraph_core.errors import NotFoundError
 
 PUBLISH_TAG: Final = "omnigraph/publish"
 ATTEMPTS: Final = 5
-_INTERVAL: Final = 9
-"""Seconds; every second loop of the daemon evaluates the sensor."""
+_INTERVAL: Final = 14
+"""Seconds; every third loop of the daemon evaluates the sensor."""
 _LOOK_AGAIN_US: Final = 300_000_000
 """After so long the graph is looked at though no run has moved."""
 _GRACE_US: Final = 30_000_000
