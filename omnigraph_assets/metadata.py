@@ -32,16 +32,16 @@ def failures() -> Iterator[None]:
     try:
         yield
     except OmnigraphError as problem:
-        told: dict[str, Any] = {
+        metadata: dict[str, Any] = {
             "code": problem.code,
             "details": dg.MetadataValue.json(_plain(problem)),
         }
         if isinstance(problem, DataError) and problem.violations:
             broken = [{**item.to_json(), "place": item.place()} for item in problem.violations]
-            told |= violation_metadata(broken) | {"violations": sum(problem.counts.values())}
+            metadata |= violation_metadata(broken) | {"violations": sum(problem.counts.values())}
         raise dg.Failure(
             str(problem),
-            metadata=told,
+            metadata=metadata,
             allow_retries=problem.retryable,
         ) from problem
 
@@ -77,16 +77,16 @@ def _plain(problem: OmnigraphError) -> Any:
 
 def commit_metadata(config: GraphConfig, published: Published) -> dict[str, Any]:
     """Which commit made something visible."""
-    told: dict[str, Any] = {
+    metadata: dict[str, Any] = {
         "manifest_version": published.manifest_version,
         "commit_id": published.commit_id,
     }
     if published.seconds:
-        told["seconds"] = round(published.seconds, 3)
+        metadata["seconds"] = round(published.seconds, 3)
     if config.server_url is not None:
         address = f"{config.server_url.rstrip('/')}/commits/{quote(published.commit_id)}"
-        told["commit"] = dg.MetadataValue.url(address)
-    return told
+        metadata["commit"] = dg.MetadataValue.url(address)
+    return metadata
 
 
 def table_metadata(
@@ -163,7 +163,7 @@ def violation_metadata(violations: Sequence[Mapping[str, Any]]) -> dict[str, Any
     ]
     names = ("rule", "place", "id", "property", "message")
     schema = dg.TableSchema(columns=[dg.TableColumn(name, "string") for name in names])
-    told: dict[str, Any] = {"violations": len(violations)}
+    metadata: dict[str, Any] = {"violations": len(violations)}
     if records:
-        told["violating_rows"] = dg.MetadataValue.table(records, schema=schema)
-    return told
+        metadata["violating_rows"] = dg.MetadataValue.table(records, schema=schema)
+    return metadata

@@ -48,13 +48,13 @@ def _starts_processes(instance: dg.DagsterInstance) -> bool:
 
 
 def _is_dead(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:
-    """Whether the processes that a run has told of are gone; False if it has told of none."""
-    told: list[tuple[int, float]] = []
+    """Whether the processes that a run has reported are gone; False if it has reported none."""
+    reported: list[tuple[int, float]] = []
     for entry in instance.all_logs(run.run_id, of_type=dg.DagsterEventType.ENGINE_EVENT):
         metadata = entry.dagster_event.engine_event_data.metadata if entry.dagster_event else {}
         if "pid" in metadata:
-            told.append((int(str(metadata["pid"].value)), entry.timestamp))
-    return bool(told) and not any(is_alive(pid, since) for pid, since in told)
+            reported.append((int(str(metadata["pid"].value)), entry.timestamp))
+    return bool(reported) and not any(is_alive(pid, since) for pid, since in reported)
 
 
 def is_alive(pid: int, since: float) -> bool:
@@ -66,11 +66,11 @@ def is_alive(pid: int, since: float) -> bool:
     except PermissionError:
         return True
     try:
-        told = Path(f"/proc/{pid}/stat").read_text()
+        stat = Path(f"/proc/{pid}/stat").read_text()
         booted = Path("/proc/stat").read_text().partition("btime ")[2].split()[0]
     except FileNotFoundError:  # no Linux, or it has just ended: the next look tells
         return True
-    fields = told.rpartition(")")[2].split()  # after its name, which may hold anything
+    fields = stat.rpartition(")")[2].split()  # after its name, which may hold anything
     if fields[0] == "Z":  # it has ended, and nobody has asked how
         return False
     ticks = int(fields[19])

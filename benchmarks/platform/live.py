@@ -90,8 +90,8 @@ def publish(platform: LivePlatform, number: int) -> float:
         "queued and started": run["startTime"] - run["creationTime"],
         "executed until it is archived": begun + seconds - run["startTime"],
     }
-    told = ", ".join(f"{part} {value:.1f} s" for part, value in parts.items())
-    print(f"  {name}: {seconds:.1f} s ({told})")
+    text = ", ".join(f"{part} {value:.1f} s" for part, value in parts.items())
+    print(f"  {name}: {seconds:.1f} s ({text})")
     return seconds
 
 

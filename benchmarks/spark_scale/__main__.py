@@ -60,15 +60,17 @@ def _broken(large: dict[str, float], larger: dict[str, float]) -> list[str]:
     return broken
 
 
-def _print_load(told: dict[str, float]) -> None:
-    rows, seconds = told["rows"], told["seconds"]
+def _print_load(measured: dict[str, float]) -> None:
+    rows, seconds = measured["rows"], measured["seconds"]
     print(f"{rows:,} rows in {seconds:,.0f} s: {rows / seconds:,.0f} rows/s")
-    print(f"peak memory of the driver's Python: {told['driver'] / 1e6:,.0f} MB")
-    print(f"peak memory of the driver, its Java and all its workers: {told['tree'] / 1e6:,.0f} MB")
+    print(f"peak memory of the driver's Python: {measured['driver'] / 1e6:,.0f} MB")
+    print(
+        f"peak memory of the driver, its Java and all its workers: {measured['tree'] / 1e6:,.0f} MB"
+    )
 
 
 def _done(work: str, amount: int) -> dict[str, float]:
-    """What a process of its own tells, so that its memory is that of one load."""
+    """What a process of its own has measured: its memory is that of one load."""
     with tempfile.TemporaryDirectory() as directory:
         done = subprocess.run(
             [sys.executable, "-m", "benchmarks.spark_scale.work", work, str(amount), directory],
@@ -77,8 +79,8 @@ def _done(work: str, amount: int) -> dict[str, float]:
             text=True,
             cwd=Path(__file__).parent.parent.parent,
         )
-    told: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return told
+    measured: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return measured
 
 
 if __name__ == "__main__":

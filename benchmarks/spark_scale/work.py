@@ -188,10 +188,10 @@ def _tree() -> set[int]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                told = (entry / "stat").read_text().rpartition(")")[2].split()
+                stat = (entry / "stat").read_text().rpartition(")")[2].split()
             except (FileNotFoundError, ProcessLookupError):
                 continue  # it has ended
-            parents[int(entry.name)] = int(told[1])
+            parents[int(entry.name)] = int(stat[1])
     found, more = set(), {int(Path("/proc/self").readlink().name)}
     while more:
         found |= more

@@ -76,7 +76,7 @@ def publish_graph_asset(
                     embed=graph_io.embed,
                     engine=graph_io.engine,
                 )
-        told = _metadata(published)
+        metadata = _metadata(published)
         for output in outputs:
             context.log_event(
                 dg.AssetObservation(
@@ -85,7 +85,7 @@ def publish_graph_asset(
                     metadata={STAGED: False, **_commit(published)},
                 )
             )
-        return dg.MaterializeResult(metadata=told)
+        return dg.MaterializeResult(metadata=metadata)
 
     return publish
 

@@ -123,5 +123,5 @@ def drops_spec(config: GraphConfig) -> dg.AssetSpec:
 
 
 def by_output(tables: tuple[TableSpec, ...], manifest: dg.AssetSpec) -> Mapping[str, dg.AssetSpec]:
-    """Specifications by the output that stands for each, in the order outputs must be told."""
+    """Specifications by the output that stands for each, in the order that Dagster demands."""
     return {**{table.output: table.spec for table in tables}, "manifest": manifest}

@@ -154,7 +154,7 @@ def _number(
 def check_ports(places: Places) -> None:
     """
     Raises:
-        ConfigError: somebody listens on one of them already; all such are told.
+        ConfigError: somebody listens on one of them already; the error names all such.
     """
     taken = [f"port {port} is taken" for port in places.ports.values() if not _is_free(port)]
     names = [name for name, port in places.ports.items() if f"port {port} is taken" in taken]

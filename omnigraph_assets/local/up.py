@@ -208,7 +208,7 @@ class _Start:
                 self._tell(f"a run failed: {self._places.dagster_url}/runs/{run.run_id}")
 
     def _wait_for(self, missing: Callable[[], str | None]) -> None:
-        """Look until nothing is missing, telling what is; numbers alone are told now and then."""
+        """Look until nothing is missing. Report what is; changes of numbers alone now and then."""
         said, since = "", time.monotonic()
         while (what := missing()) is not None:
             kind = re.sub(r"\d+", "", what)

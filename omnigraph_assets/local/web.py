@@ -28,8 +28,8 @@ def ask(address: str, body: object = None) -> Any:
         with urllib.request.urlopen(request, timeout=_SECONDS) as answer:
             return json.loads(answer.read() or "null")
     except urllib.error.HTTPError as refused:
-        told = refused.read().decode(errors="replace")
-        raise NoAnswer(f"{address} answered {refused.code}: {told}") from refused
+        answer = refused.read().decode(errors="replace")
+        raise NoAnswer(f"{address} answered {refused.code}: {answer}") from refused
     except (OSError, http.client.HTTPException) as problem:
         raise NoAnswer(f"nobody answered at {address}: {problem}") from problem
 

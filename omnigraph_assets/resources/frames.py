@@ -1,4 +1,4 @@
-"""Data frames of pandas, polars, Arrow and Spark: told apart, and converted to and from Arrow.
+"""Data frames of pandas, polars, Arrow and Spark: recognized, and converted to and from Arrow.
 
 pandas and polars are imported only for those who use them.
 """

@@ -1,7 +1,7 @@
 """Asks the fork server of an instance for a process, and starts the server if there is none.
 
-A forked process waits until it is told to go. Until then its caller can still give it up, and have
-the run started in another way.
+A forked process waits until its caller says go. Until then the caller can still give it up, and
+have the run started in another way.
 """
 
 import hashlib

@@ -41,7 +41,7 @@ Work = Callable[[], int]
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Serve until told to end; in forked processes, carry out a request. The exit code."""
+    """Serve until asked to end; in forked processes, carry out a request. The exit code."""
     options = _parsed(arguments)
     path = Path(options.socket)
     lock = options.lock
@@ -250,11 +250,11 @@ def _execute(request: str, connection: socket.socket) -> int:
             os.chdir(directory)  # as in the code server: settings may hold relative paths
         try:
             connection.sendall(f"{os.getpid()}\n".encode())
-            told = connection.recv(len(GO))
+            answer = connection.recv(len(GO))
         except OSError:
-            told = b""
+            answer = b""
         connection.close()
-        if told != GO:  # given up: the run starts elsewhere, or not at all
+        if answer != GO:  # given up: the run starts elsewhere, or not at all
             return 0
         execute_run_command.main([request], prog_name="execute_run", standalone_mode=False)
     return 0
