@@ -1,7 +1,8 @@
 """Repeats tests on a busy machine and reports how often each failed: `make test-flaky`.
 
 A run repeats its tests several times: services of the run start once, fixtures of packages and
-modules start for every repetition. Beside it one process per processor does nothing but count. With
+modules start for every repetition. The load beside it is one process per processor that does
+nothing but count, or with `--beside` further runs, each of which repeats the tests too. With
 `--processes` the first run finds the tests that start processes or use a service, and only those
 are repeated.
 """
@@ -18,6 +19,7 @@ import sys
 import tempfile
 import xml.etree.ElementTree as ET
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -49,6 +51,13 @@ def main() -> int:
         help="how often a run repeats its tests; each Python worker of Spark that a test kills "
         "leaves 64 MB in its Java process, which ends after some fifteen",
     )
+    parser.add_argument(
+        "--beside",
+        type=int,
+        default=0,
+        help="runs beside each run, in place of the processes that count; a run with Spark takes "
+        "some 7 GB of memory",
+    )
     parser.add_argument("--workers", type=int, default=(os.cpu_count() or 1) + 1)
     parser.add_argument(
         "--processes", action="store_true", help="repeat only tests that start processes"
@@ -62,16 +71,22 @@ def main() -> int:
     if given.list is not None and given.list.exists():
         only = given.list.read_text().splitlines()
     left = given.times
-    with busy_processors():
+    load = contextlib.nullcontext() if given.beside else busy_processors()
+    with load, ThreadPoolExecutor(1 + given.beside) as pool:
         while left > 0:
-            rounds = 1 if given.processes and not only else min(given.rounds, left)
-            run = run_once([*given.tests, *options], given.workers, only, rounds)
-            passed.update(run.passed)
-            failed.update(run.failed)
-            left -= rounds
+            is_first = given.processes and not only
+            rounds = [1] if is_first else shares(left, given.rounds, 1 + given.beside)
+            arguments = (given.tests + options, given.workers, only)
+            runs = [one.result() for one in [pool.submit(run_once, *arguments, n) for n in rounds]]
+            for run in runs:
+                passed.update(run.passed)
+                failed.update(run.failed)
+            left -= sum(rounds)
+            run = runs[0]
             count = len(run.passed.keys() | run.failed.keys())
-            headline = f"{count} tests, {rounds} times each; {left} times left"
-            print(headline, *sorted(run.failed), sep="\n  ", flush=True)
+            headline = f"{count} tests, {sum(rounds)} times each; {left} times left"
+            names = sorted({name for run in runs for name in run.failed})
+            print(headline, *names, sep="\n  ", flush=True)
             if given.processes and not only:
                 only = run.starting
                 print(f"{len(only)} tests start processes", flush=True)
@@ -84,6 +99,15 @@ def main() -> int:
     always = sum(count == given.times for count in passed.values())
     print(f"{always} tests passed {given.times} times, {len(failed)} failed at least once")
     return 1 if failed or not always else 0
+
+
+def shares(left: int, at_most: int, runs: int) -> list[int]:
+    """How often each of several runs repeats its tests."""
+    found: list[int] = []
+    while left > 0 and len(found) < runs:
+        found.append(min(at_most, left))
+        left -= found[-1]
+    return found
 
 
 @contextlib.contextmanager
