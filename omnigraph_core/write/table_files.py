@@ -97,9 +97,7 @@ def _arrow_file(source: Source) -> pa.NativeFile:
     return pa.PythonFile(source.open(), "r")
 
 
-def _parquet_batches(
-    rows: parquet.ParquetFile, groups: Iterable[int]
-) -> Iterator[pa.RecordBatch]:
+def _parquet_batches(rows: parquet.ParquetFile, groups: Iterable[int]) -> Iterator[pa.RecordBatch]:
     """The rows of row groups, up to what cannot be read, whichever groups are read with it."""
     size = _parquet_rows(rows)
     for together in _groups_within(rows.metadata, groups, size):
