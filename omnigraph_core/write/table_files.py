@@ -83,9 +83,9 @@ def _open(source: Source, on_bad_row: OnBadRow, opened: ExitStack) -> TableFile:
     file = opened.enter_context(_arrow_file(source))
     if source.format is Format.PARQUET:
         rows = opened.enter_context(parquet.ParquetFile(file))
-        groups = source.data.groups if isinstance(source.data, RowGroups) else None
-        batches = rows.iter_batches(_parquet_rows(rows), row_groups=groups)
-        return TableFile(rows.schema_arrow, _slices(batches))
+        all_groups = range(rows.metadata.num_row_groups)
+        groups = source.data.groups if isinstance(source.data, RowGroups) else all_groups
+        return TableFile(rows.schema_arrow, _slices(_parquet_batches(rows, groups)))
     schema, batches = _ipc_batches(file)
     return TableFile(schema, _slices(batches))
 
@@ -95,6 +95,39 @@ def _arrow_file(source: Source) -> pa.NativeFile:
     if isinstance(file, Path):
         return pa.memory_map(str(file))
     return pa.PythonFile(source.open(), "r")
+
+
+def _parquet_batches(rows: parquet.ParquetFile, groups: Iterable[int]) -> Iterator[pa.RecordBatch]:
+    """The rows of row groups, up to what cannot be read, whichever groups are read with it."""
+    size = _parquet_rows(rows)
+    for together in _groups_within(rows.metadata, groups, size):
+        if len(together) == 1:
+            yield from rows.iter_batches(size, row_groups=together)
+            continue
+        try:
+            batches = list(rows.iter_batches(size, row_groups=together))
+        except (pa.ArrowException, OSError):
+            for group in together:  # those before the damaged one can be read alone
+                yield from rows.iter_batches(size, row_groups=[group])
+            raise
+        yield from batches
+
+
+def _groups_within(
+    metadata: parquet.FileMetaData, groups: Iterable[int], size: int
+) -> Iterator[list[int]]:
+    """Small groups by the batch, and each larger one alone."""
+    together: list[int] = []
+    count = 0
+    for group in groups:
+        rows = metadata.row_group(group).num_rows
+        if together and count + rows > size:
+            yield together
+            together, count = [], 0
+        together.append(group)
+        count += rows
+    if together:
+        yield together
 
 
 def _parquet_rows(rows: parquet.ParquetFile) -> int:

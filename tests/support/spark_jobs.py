@@ -423,6 +423,52 @@ class Slow:
         return self._runner.exchange(emit, tasks, meet, partitions, name=name)
 
 
+class Forgetting:
+    """A runner that loses what one task of each job has done, once: the store was away when it
+    was to answer."""
+
+    def __init__(self, runner: SparkRunner, directory: str, number: int) -> None:
+        """
+        Args:
+            directory: of files, one for each attempt of such a task.
+            number: of the task in its job.
+        """
+        self._runner = runner
+        self._directory = directory
+        self._number = number
+
+    @property
+    def parallelism(self) -> int:
+        return self._runner.parallelism
+
+    def map(self, work: Any, tasks: Any, *, name: str, on_done: Any = None) -> list[Any]:
+        forget = partial(_forget_once, self._directory, name, self._number)
+
+        def forgetful(numbered: tuple[int, Any]) -> Any:
+            done = work(numbered[1])
+            forget(numbered[0])
+            return done
+
+        return self._runner.map(forgetful, list(enumerate(tasks)), name=name, on_done=on_done)
+
+    def exchange(
+        self, emit: Any, tasks: Any, meet: Any, partitions: int, *, name: str
+    ) -> list[Any]:
+        forget = partial(_forget_once, self._directory, name, self._number)
+
+        def forgetful(numbered: tuple[int, Any]) -> Iterator[Blocks]:
+            yield from emit(numbered[1])
+            forget(numbered[0])
+
+        numbered = list(enumerate(tasks))
+        return self._runner.exchange(forgetful, numbered, meet, partitions, name=name)
+
+
+def _forget_once(directory: str, name: str, forgotten: int, number: int) -> None:
+    if number == forgotten and leave_a_file(directory, f"{name}-") == 0:
+        raise StorageError("the store is away for a moment", retryable=True)
+
+
 def wait_for_idle_executors(runner: SparkRunner) -> int:
     """How many executors are left when Spark has let go of those that had nothing to do."""
     context: Any = runner.session.sparkContext

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.engine.writes import load_options
+from omnigraph_core.job_report import job_facts
 from omnigraph_core.spark.ingest import load as spark_load
 from omnigraph_core.spark.ingest import parts
 from omnigraph_core.write.sources import open_sources
@@ -43,6 +44,16 @@ def load_slowly(
     """A load in parts whose tasks wait, as the function of that name in `spark_jobs` says."""
     slow = spark_jobs.Slow(runner, getattr(spark_jobs, wait), directory)
     return load_in_parts(slow, graph, data, "append", part_bytes)
+
+
+def load_forgetting(
+    runner: SparkRunner, graph: str, data: list[str], directory: str, number: int, part_bytes: int
+) -> Any:
+    """A load in parts of which one task of each job is lost once, and what it says of its jobs."""
+    forgetting = spark_jobs.Forgetting(runner, directory, number)
+    with job_facts(operation="load") as report:
+        told = load_in_parts(forgetting, graph, data, "append", part_bytes)
+    return [told, report.to_json()["jobs"]]
 
 
 def load_in_parts(runner: Runner, graph: str, data: list[str], mode: str, part_bytes: int) -> Any:

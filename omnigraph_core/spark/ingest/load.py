@@ -32,7 +32,7 @@ from omnigraph_core.spark.ingest.comparing import (
 from omnigraph_core.spark.ingest.keys import PartKeys
 from omnigraph_core.spark.ingest.model import Job
 from omnigraph_core.spark.ingest.parts import split, within_reach
-from omnigraph_core.spark.ingest.read_part import READ, read_part
+from omnigraph_core.spark.ingest.read_part import READ, read_part, up_to_breaks
 from omnigraph_core.spark.ingest.staging import PartFiles, stage_table
 from omnigraph_core.spark.ingest.suspects import Input, check_suspects
 from omnigraph_core.spark.progress import RowProgress
@@ -357,12 +357,13 @@ class Loader:
         types = [source.type_name for source in self._given if source.type_name is not None]
         facts = job_facts(commit=snapshot.commit.graph_commit_id, type=types)
         with facts, self._limits(job) as share:
-            self._read = self._runner.map(
+            read = self._runner.map(
                 partial(read_part, replace(job, share=share)),
                 self._parts,
                 name="read and check records",
                 on_done=progress.tell,
             )
+        self._read = list(up_to_breaks(read, self._scratch))
         progress.end(sum(sum(part.rows.values()) for part in self._read))
         self._add_problems()
         if self._kept is not None:

@@ -21,7 +21,10 @@ from omnigraph_core.write.progress import Reporter
 from omnigraph_core.write.slices import LineSlice, RowGroups
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from omnigraph_core.spark.ingest.model import Job, Part
+    from omnigraph_core.storage.scratch import Scratch
 
 READ: Final = "read"
 """The kind of object that a part leaves when it is done."""
@@ -58,6 +61,25 @@ def read_part(job: Job, part: Part) -> PartRead:
         collected.pending,
         _size(part),
     )
+
+
+def up_to_breaks(read: Iterable[PartRead], scratch: Scratch) -> Iterator[PartRead]:
+    """The parts as if each source was read in one go, which ends at what cannot be read.
+
+    Args:
+        scratch: keeps that there are no keys of parts that nobody would have come to.
+    """
+    broken: set[int] = set()
+    for part in read:
+        if part.source_index in broken:
+            keys = scratch.put_tables(f"{READ}-{part.number}-0", {})
+            yield PartRead(
+                part.number, part.source_index, part.line_count, {}, {}, keys, Violations(), {}, ()
+            )
+            continue
+        if any(problem.line is None for problem in part.problems.listed):
+            broken.add(part.source_index)
+        yield part
 
 
 def _reading(job: Job, part: Part, problems: Violations) -> Reading:

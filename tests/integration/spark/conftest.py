@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pytest
 
 from tests.support.run_directory import LIGHT_JAVA
-from tests.support.spark import DriverHere, driver_there
-from tests.support.spark_cluster import QUICK_TO_ACT
+from tests.support.scripted_spark import ScriptedServer
+from tests.support.spark import DriverHere, DriverThere, driver_there
+from tests.support.spark_cluster import QUICK_TO_ACT, StandaloneCluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-    from tests.support.spark import Driver, DriverThere
-    from tests.support.spark_cluster import ConnectServer, StandaloneCluster
+    from tests.support.spark import Driver
+    from tests.support.spark_cluster import ConnectServer
 
 CLUSTER_SETTINGS: Final = {
     **QUICK_TO_ACT,
@@ -47,8 +50,43 @@ def connect_driver(connect_server: ConnectServer) -> Iterator[DriverThere]:
         yield driver
 
 
+class Mortal(NamedTuple):
+    """A session whose tasks are done by executors that can be killed."""
+
+    driver: DriverThere
+    cluster: StandaloneCluster
+
+
+@pytest.fixture(scope="session")
+def mortal_connect(shared_directory: Path) -> Iterator[Mortal]:
+    """Behind a server whose executors are those of a cluster of its own: it takes all there are."""
+    directory = shared_directory / f"connect-cluster-{os.getpid()}"
+    with StandaloneCluster(directory) as cluster:
+        (directory / "server").mkdir()
+        server = ScriptedServer(directory / "server", master=cluster.url)
+        try:
+            with driver_there("connect", remote=server.url) as driver:
+                yield Mortal(driver, cluster)
+        finally:
+            server.kill()
+
+
+@pytest.fixture
+def mortal(request: pytest.FixtureRequest) -> Mortal:
+    """On a cluster, or on one behind a Connect server."""
+    if request.param == "connect":
+        found: Mortal = request.getfixturevalue("mortal_connect")
+        return found
+    return Mortal(*(request.getfixturevalue(name) for name in ("cluster_driver", "cluster")))
+
+
 _ELSEWHERE = pytest.mark.long(
     "loads, reads and jobs in all places: test_loads, test_query_places, test_runner, test_cluster"
+)
+ON_CLUSTERS = pytest.mark.parametrize(
+    "mortal",
+    ["cluster", pytest.param("connect", marks=pytest.mark.long("the same on the cluster"))],
+    indirect=True,
 )
 NOT_ON_THE_CLUSTER = pytest.mark.parametrize(
     "driver", ["local", pytest.param("cluster", marks=_ELSEWHERE), "connect"], indirect=True

@@ -24,7 +24,7 @@ from omnigraph_core.storage.scratch import Scratch
 from omnigraph_core.storage.session import open_store
 from omnigraph_core.write.paid_vectors import PaidVectors
 from tests.integration.cli.process import ENVIRONMENT, OMNIGRAPH
-from tests.integration.spark.conftest import ON_THIS_MACHINE
+from tests.integration.spark.conftest import ON_CLUSTERS, ON_THIS_MACHINE
 from tests.support.embedding_server import EmbeddingServer, Reply
 from tests.support.processes import spawn
 from tests.support.spark import ROOT, SECONDS, DoingTwice
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from omnigraph_core.write.progress import Progress
-    from tests.support.spark import Driver, DriverThere
-    from tests.support.spark_cluster import StandaloneCluster
+    from tests.integration.spark.conftest import Mortal
+    from tests.support.spark import Driver
 
 SCHEMA = """
 node Page {
@@ -199,17 +199,18 @@ def test_a_killed_command_is_continued_without_paying_twice(
 @pytest.mark.long(
     "an executor is killed under a load; a killed backfill is continued; tasks are done twice"
 )
+@ON_CLUSTERS
 def test_an_executor_that_is_killed_costs_time_alone(
-    cluster: StandaloneCluster, cluster_driver: DriverThere, server: EmbeddingServer, tmp_path: Path
+    mortal: Mortal, server: EmbeddingServer, tmp_path: Path
 ) -> None:
     graph = with_notes(tmp_path / "graph", 400)
     settings = provider(server, OMNIGRAPH_EMBED_BATCH="10")
     server.queue(*[None] * 10, *[Reply(is_withheld=True)] * 2)
-    cluster_driver.start(fill, graph.uri, 40, settings)
+    mortal.driver.start(fill, graph.uri, 40, settings)
     wait_until(lambda: len(server.requests) >= 12, "requests nobody answers", seconds=SECONDS)
-    kill_an_executor(cluster)
+    kill_an_executor(mortal.cluster)
     server.release()
-    done = cluster_driver.result()
+    done = mortal.driver.result()
     assert (done["vectors_made"], len(done["commits"])) == (400, 1)
     found = Omnigraph.open(graph.uri)
     assert pending(found) == 0

@@ -225,6 +225,29 @@ def test_tasks_may_be_done_twice(tmp_path: Path) -> None:
     assert content(twice) == content(once)
 
 
+def test_a_store_that_is_away_for_a_moment_is_not_noticed(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """One of two hundred tasks fails when its rows are written, and so does one that emits keys."""
+    data, signs = tmp_path / "parts.jsonl", tmp_path / "signs"
+    data.write_text("\n".join(part(number) for number in range(1_000)))
+    signs.mkdir()
+    whole, spread = (Omnigraph.init(str(tmp_path / name), SCHEMA) for name in ("whole", "spread"))
+    expected = outcome(lambda: whole.load(str(data), mode="append"))
+    part_bytes = -(-data.stat().st_size // 200)
+    told, jobs = spark_loads.load_forgetting(
+        SparkRunner(spark), spread.uri, [str(data)], str(signs), 137, part_bytes
+    )
+    assert told == expected
+    names = ["read and check records", "compare keys"]
+    assert [(job["name"], job["failed_tasks"]) for job in jobs] == [(name, 1) for name in names]
+    assert jobs[0]["tasks"] == 200
+    assert [len(list(signs.glob(f"{name}-*"))) for name in names] == [2, 2]
+    assert content(spread) == content(whole)
+    assert len(spread.list_commits()) == 2
+    assert spread.verify(is_deep=True).is_sound
+
+
 class Losing:
     """Before keys are compared, one of the files is lost that those who read them have left."""
 

@@ -6,7 +6,7 @@ import json
 import random
 import time
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -16,9 +16,12 @@ from omnigraph_core.errors import ConfigError, ConflictError, DataError
 from omnigraph_core.settings import PUBLISH_LEASE
 from omnigraph_core.spark.ingest import kept, load
 from omnigraph_core.spark.ingest.read_part import read_part
+from omnigraph_core.spark.runner import SparkRunner
+from tests.support import spark_loads
 from tests.support.load_worlds import SCHEMA, content, outcome, records
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -130,6 +133,76 @@ def test_what_moved_since_is_looked_at_again(tmp_path: Path) -> None:
         "c2",
         "c9",
     ]
+
+
+def test_a_load_whose_table_moved_meanwhile_reads_nothing_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Its input is gone: only keys meet again, and rows are staged on the newest version."""
+    graph = Omnigraph.init(str(tmp_path / "graph"), SCHEMA)
+    data = tmp_path / "parts.jsonl"
+    data.write_text(f"{part(1, code='c1')}\n{part(2, code='c2')}")
+    steps = graph.plan_load("r1", str(data))
+    for key in steps.read():
+        steps.inspect(key)
+        steps.stage(key)
+    data.unlink()
+    graph.load(part(9, code="c9").encode())
+    before = graph.snapshot().manifest_version
+    done = steps.commit()
+    assert done.nodes_loaded == 2
+    assert [job["name"] for job in done.spark["jobs"]] == ["compare keys"]
+    assert graph.snapshot().manifest_version == before + 1
+    assert graph.snapshot().table("node:Part").row_count == 3
+    assert graph.verify(is_deep=True).is_sound
+
+
+class Overtaken:
+    """A runner beside which another load is published when keys have met for the first time."""
+
+    def __init__(self, session: SparkSession, overtake: Callable[[], object]) -> None:
+        self._inner = SparkRunner(session)
+        self._overtake: Callable[[], object] | None = overtake
+        self.jobs: list[str] = []
+
+    @property
+    def parallelism(self) -> int:
+        return self._inner.parallelism
+
+    def map(self, work: Any, tasks: Any, *, name: str, on_done: Any = None) -> list[Any]:
+        self.jobs.append(name)
+        return self._inner.map(work, tasks, name=name, on_done=on_done)
+
+    def exchange(
+        self, emit: Any, tasks: Any, meet: Any, partitions: int, *, name: str
+    ) -> list[Any]:
+        self.jobs.append(name)
+        met = self._inner.exchange(emit, tasks, meet, partitions, name=name)
+        overtake, self._overtake = self._overtake, None
+        if overtake is not None:
+            overtake()
+        return met
+
+
+def test_a_load_in_one_call_that_is_overtaken_reads_nothing_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    graph = Omnigraph.init(str(tmp_path / "graph"), SCHEMA)
+    data = tmp_path / "parts.jsonl"
+    data.write_text("\n".join(map(part, range(5))))
+
+    def overtake() -> None:
+        data.unlink()
+        Omnigraph.open(graph.uri).load(part(9).encode())
+
+    runner = Overtaken(spark, overtake)
+    kind, result = spark_loads.load(runner, graph.uri, [str(data)], mode="append")
+    assert (kind, result["nodes_loaded"]) == ("loaded", 5)
+    assert runner.jobs == ["read and check records", "compare keys", "compare keys"]
+    found = Omnigraph.open(graph.uri)
+    assert found.snapshot().table("node:Part").row_count == 6
+    assert [commit.operation for commit in found.list_commits()] == ["load", "load", "init"]
+    assert found.verify(is_deep=True).is_sound
 
 
 def test_a_changed_schema_is_read_anew(tmp_path: Path) -> None:

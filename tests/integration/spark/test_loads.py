@@ -14,7 +14,7 @@ import pytest
 from pyarrow import parquet
 
 from omnigraph_core.engine.omnigraph import Omnigraph
-from tests.integration.spark.conftest import NOT_ON_THE_CLUSTER, ON_THIS_MACHINE
+from tests.integration.spark.conftest import NOT_ON_THE_CLUSTER, ON_CLUSTERS, ON_THIS_MACHINE
 from tests.support import spark_loads
 from tests.support.load_worlds import SCHEMA, content, outcome, records
 from tests.support.s3 import s3_store
@@ -22,9 +22,9 @@ from tests.support.spark_cluster import kill_an_executor
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
+    from tests.integration.spark.conftest import Mortal
     from tests.support.s3 import S3Server
-    from tests.support.spark import Driver, DriverThere
-    from tests.support.spark_cluster import StandaloneCluster
+    from tests.support.spark import Driver
 
 
 KILLED_UNDER = 24_000
@@ -120,22 +120,22 @@ def test_a_mistake_is_named_by_its_file_and_line(driver: Driver, tmp_path: Path)
     assert content(Omnigraph.open(str(tmp_path / "graph"))) == []
 
 
-def test_an_executor_that_is_killed_costs_time_alone(
-    cluster: StandaloneCluster, cluster_driver: DriverThere, tmp_path: Path
-) -> None:
+@ON_CLUSTERS
+def test_an_executor_that_is_killed_costs_time_alone(mortal: Mortal, tmp_path: Path) -> None:
     data = tmp_path / "parts.jsonl"
     data.write_text("\n".join(part(number) for number in range(KILLED_UNDER)))
     graph = tmp_path / "graph"
     Omnigraph.init(str(graph), SCHEMA).close()
-    cluster_driver.start(
+    mortal.driver.start(
         spark_loads.load_in_parts, str(graph), [str(data)], "merge", data.stat().st_size // 16
     )
     scratch = graph / "_scratch"
     wait_until(lambda: list(scratch.glob("*/read-*")), "the first part that is read", seconds=300)
-    kill_an_executor(cluster)
-    kind, result = cluster_driver.result()
+    kill_an_executor(mortal.cluster)
+    kind, result = mortal.driver.result()
     assert (kind, result["nodes_loaded"]) == ("loaded", KILLED_UNDER)
     opened = Omnigraph.open(str(graph))
+    assert len(opened.list_commits()) == 2
     assert content(opened) == sorted(_exported(range(KILLED_UNDER)))
     assert opened.verify(is_deep=True).is_sound
 

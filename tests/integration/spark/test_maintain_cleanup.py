@@ -16,11 +16,10 @@ from omnigraph_core.history.retention import retention
 from omnigraph_core.settings import PUBLISH_LEASE
 from omnigraph_core.spark.maintain.workers import Executors
 from omnigraph_core.spark.runner import InProcessRunner
-from tests.integration.spark.conftest import ON_THIS_MACHINE
+from tests.integration.spark.conftest import ON_CLUSTERS, ON_THIS_MACHINE
 from tests.support import spark_jobs
 from tests.support.ageing import GRACE, clean_up, grow_old
 from tests.support.damage import damages
-from tests.support.examples import LONG
 from tests.support.spark import DoingTwice
 from tests.support.upkeep_worlds import SCHEMA, docs, grown_graph, rows, twin
 
@@ -28,7 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from omnigraph_core.spark.runner import Runner
-    from tests.support.spark import Driver, DriverThere
+    from tests.integration.spark.conftest import Mortal
+    from tests.support.spark import Driver
 
 PORTION = 7
 MEMO = "node Memo { text: String }"
@@ -164,19 +164,17 @@ def maintain_failing(runner: Runner, address: str, directory: str) -> list[Any]:
 
 
 @pytest.mark.long("an executor is killed under a load, and one between the halves of an exchange")
-def test_executors_that_are_killed_cost_time_alone(
-    cluster_driver: DriverThere, tmp_path: Path
-) -> None:
-    """Under compaction and under cleanup when files are gone; in the long run also under the
-    making of indexes, which test_maintain_optimize shows with workers that crash."""
+@ON_CLUSTERS
+def test_executors_that_are_killed_cost_time_alone(mortal: Mortal, tmp_path: Path) -> None:
+    """Under compaction, under the making of indexes, and under cleanup when files are gone."""
     grown_graph(tmp_path / "original", docs_count=600, loads=3)
     here = twin(tmp_path / "original", tmp_path / "here")
     there = twin(tmp_path / "original", tmp_path / "there")
     before, marks = rows(there), tmp_path / "marks"
-    deadly = [marks / name for name in ("compact", "sweep files", *(["index"] if LONG else []))]
+    deadly = [marks / name for name in ("compact", "index", "sweep files")]
     for directory in deadly:
         directory.mkdir(parents=True)
-    done, report = cluster_driver.call(maintain_failing, there.uri, str(marks))
+    done, report = mortal.driver.call(maintain_failing, there.uri, str(marks))
     assert done == [item.to_json() for item in here.optimize()]
     assert all(len(list(directory.glob("lost-*"))) > 1 for directory in deadly)
     assert len(list(marks.glob("away-*"))) > 2, "a task was tried again"

@@ -14,7 +14,7 @@ from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.errors import ConfigError, JobFailed, MergeConflicts
 from omnigraph_core.spark.merge.workers import ByNumber, executors
 from omnigraph_core.spark.runner import InProcessRunner
-from tests.integration.spark.conftest import ON_THIS_MACHINE
+from tests.integration.spark.conftest import ON_CLUSTERS, ON_THIS_MACHINE
 from tests.support import spark_merges
 from tests.support.damage import damages
 from tests.support.merge_worlds import graph_of
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tests.support.spark import Driver, DriverThere
-    from tests.support.spark_cluster import StandaloneCluster
+    from tests.integration.spark.conftest import Mortal
+    from tests.support.spark import Driver
 
 SCHEMA = """
 node Part {
@@ -109,19 +109,21 @@ def test_merge_and_diff_wherever_spark_runs(driver: Driver, og: Omnigraph) -> No
 
 
 @pytest.mark.long("test_loads kills one under a load; merges run the same tasks")
+@ON_CLUSTERS
 def test_an_executor_that_is_killed_under_a_merge_costs_time_alone(
-    cluster: StandaloneCluster, cluster_driver: DriverThere, og: Omnigraph, tmp_path: Path
+    mortal: Mortal, og: Omnigraph, tmp_path: Path
 ) -> None:
     og.branch_create("twin")
     head = og.head_commit_id_for_branch("twin")
-    cluster_driver.start(spark_merges.merge_there, og.uri, "review", "twin", 8, {})
+    mortal.driver.start(spark_merges.merge_there, og.uri, "review", "twin", 8, {})
     scratch = tmp_path / "graph" / "_scratch"
     wait_until(lambda: list(scratch.glob("*/*")), "the first task", seconds=300, interval=0.01)
-    kill_an_executor(cluster)
+    kill_an_executor(mortal.cluster)
     assert og.head_commit_id_for_branch("twin") == head, "it was in the midst of it"
-    found = cluster_driver.result()
+    found = mortal.driver.result()
     expected = spark_merges.outcome(lambda: og.branch_merge("review", engine="local"))
     assert found == json.loads(json.dumps(expected))
+    assert og.list_commits("twin")[0].parent_commit_id == head, "one commit"
     assert graph_of(og, "twin") == graph_of(og, "main")
     assert damages(og) == []
 

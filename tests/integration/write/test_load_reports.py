@@ -10,10 +10,12 @@ from omnigraph_core.errors import (
     DataError,
 )
 from omnigraph_core.violations import MAX_LISTED, Rule
+from tests.support import bad_loads
 from tests.support.loading import (
     bin_,
     bin_id,
     edge,
+    facts,
     holds,
     needs,
     note,
@@ -24,6 +26,8 @@ from tests.support.loading import (
 )
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from omnigraph_core.engine.omnigraph import Omnigraph
 
 
@@ -161,3 +165,12 @@ def test_details_are_ready_for_json(graph: Omnigraph) -> None:
 def test_a_replaced_record_is_checked_all_the_same(graph: Omnigraph) -> None:
     problem = refused(graph, note("z", rank=99), note("z", rank=2))
     assert places(problem) == [("range", 1)]
+
+
+def test_rows_before_a_damaged_row_group_are_checked(graph: Omnigraph, tmp_path: Path) -> None:
+    """Small row groups are read together, which does not show in the report."""
+    case = bad_loads.CASES["a row group that is damaged among others"]
+    with pytest.raises(DataError) as caught:
+        graph.load(bad_loads.write_files(case, tmp_path))
+    found = {facts(violation) for violation in caught.value.violations}
+    assert found == {("record", None), ("unique", 1), ("range", 2), ("check", 2)}
