@@ -32,6 +32,7 @@ from omnigraph_core.storage.inputs import find_object, is_object_address
 from omnigraph_core.storage.objects import put_if_absent, try_get
 from omnigraph_core.storage.places import shared_store
 from omnigraph_core.storage.scratch import SCRATCH, Scratch
+from omnigraph_core.write.convert_values import convert_values
 from omnigraph_core.write.digest import content_digest
 from omnigraph_core.write.embed import EmbedMode
 from omnigraph_core.write.export import exported_columns, iter_by_id
@@ -310,8 +311,15 @@ def _stage_table(scratch: Scratch, table_key: str, rows: pa.Table) -> dict[str, 
 
 def _put_rows(scratch: Scratch, rows: pa.Table) -> str:
     sink = pa.BufferOutputStream()
+    # Parquet keeps the day of a date64, which is how query results hold a DateTime.
+    rows = convert_values(rows, _is_moment, lambda values: values.cast(portable_type(pa.date64())))
     parquet.write_table(rows, sink, compression="zstd")
     return scratch.put(_ROWS, bytes(sink.getvalue()))
+
+
+def _is_moment(kind: pa.DataType) -> bool:
+    is_coded = pa.types.is_dictionary(kind)
+    return bool(pa.types.is_date64(kind.value_type if is_coded else kind))
 
 
 def _stage_spark(scratch: Scratch, table_key: str, frame: Any) -> dict[str, Any]:
