@@ -8,7 +8,8 @@ import dagster as dg
 from omnigraph_assets.metadata import failures, spark_metadata
 from omnigraph_assets.resources.io_manager import GraphIOManager
 from omnigraph_assets.resources.staged_outputs import STAGED, staged_outputs, staging_of
-from omnigraph_core.engine.staged_frames import PublishedFrames, publish_frames
+from omnigraph_core.engine.published_frames import PublishedFrames
+from omnigraph_core.engine.staged_frames import publish_frames
 from omnigraph_core.errors import ConfigError
 
 _RETRY: Final = dg.RetryPolicy(max_retries=2, delay=1)
@@ -75,6 +76,7 @@ def publish_graph_asset(
                     mode=graph_io.mode,
                     embed=graph_io.embed,
                     engine=graph_io.engine,
+                    reader=context.run.run_id,
                 )
         metadata = _metadata(published)
         for output in outputs:
