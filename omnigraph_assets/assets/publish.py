@@ -35,11 +35,10 @@ def publish_graph_asset(
         partitions_def: as that of the assets.
         metadata: `omnigraph/branch` names the branch, as for the assets.
     """
-    asset_key = dg.AssetKey.from_coercible(key)
     known = dict(metadata or {})
 
     @dg.asset(
-        key=asset_key,
+        key=dg.AssetKey.from_coercible(key),
         deps=list(assets),
         required_resource_keys={io_manager_key},
         partitions_def=partitions_def,
@@ -52,7 +51,8 @@ def publish_graph_asset(
     def publish(context: dg.AssetExecutionContext) -> dg.MaterializeResult[Any]:
         graph_io = getattr(context.resources, io_manager_key)
         assert isinstance(graph_io, GraphIOManager)
-        feeding = context.assets_def.asset_deps[asset_key]
+        # The key as it is here: a project may have loaded this asset with a prefix.
+        feeding = context.assets_def.asset_deps[context.asset_key]
         outputs = [
             output
             for output in staged_outputs(context.instance, context.run)

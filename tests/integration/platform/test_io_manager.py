@@ -322,3 +322,22 @@ def test_pandas_keeps_large_integers(tmp_path: Path, instance: dg.DagsterInstanc
         {"reading": LARGE, "limit": None, "digits": [LARGE], "count": LARGE},
         {"reading": None, "limit": LARGE, "digits": None, "count": LARGE},
     ]
+
+
+def test_assets_that_are_loaded_with_a_prefix(
+    graph: Omnigraph, instance: dg.DagsterInstance
+) -> None:
+    module = ModuleType("office")
+    vars(module).update(
+        Person=frame_assets.Person, Town=frame_assets.Town, knows=frame_assets.knows,
+        published=frame_assets.published,
+    )  # fmt: skip
+    assets = dg.load_assets_from_modules([module], key_prefix="office")
+    result = materialize(assets, instance)
+    assert result.success
+    assert rows_of(graph) == FILLED
+    observed = {
+        event.asset_observation_data.asset_observation.asset_key.to_user_string()
+        for event in result.get_asset_observation_events()
+    }
+    assert observed == {"office/Person", "office/Town", "office/knows"}
