@@ -341,3 +341,31 @@ def test_assets_that_are_loaded_with_a_prefix(
         for event in result.get_asset_observation_events()
     }
     assert observed == {"office/Person", "office/Town", "office/knows"}
+
+
+def test_a_run_is_repeated_when_its_first_one_is_deleted(
+    tmp_path: Path, graph: Omnigraph, instance: dg.DagsterInstance
+) -> None:
+    (tmp_path / "fail").touch()
+    with execute(instance) as first:
+        assert not first.success
+    with execute(instance, parent_run_id=first.run_id, step_selection=["knows"]) as second:
+        assert not second.success
+    (tmp_path / "fail").unlink()
+    instance.delete_run(first.run_id)
+    with execute(instance, parent_run_id=second.run_id) as third:
+        assert third.success
+    assert rows_of(graph) == FILLED
+
+
+def test_a_repeated_run_reads_the_newest_commit(
+    graph: Omnigraph, instance: dg.DagsterInstance
+) -> None:
+    with execute(instance) as first:
+        assert first.success
+    graph.load(pa.table({"name": ["zoe"]}), type="Person")
+    head = graph.snapshot().commit.graph_commit_id
+    with execute(instance, parent_run_id=first.run_id) as second:
+        assert second.success
+    assert pin_commit(graph, first.run_id, first.run_id) != head
+    assert pin_commit(graph, first.run_id, second.run_id) == head
