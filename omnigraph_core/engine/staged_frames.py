@@ -202,6 +202,15 @@ def read_spark_frame(graph: Omnigraph, session: Any, type_name: str, *, commit: 
     return session.read.format("omnigraph").options(**options).load()
 
 
+def make_spark_frame(session: Any, rows: pa.Table) -> Any:
+    """Rows that this process holds as a data frame of Spark.
+
+    Raises:
+        ConfigError: Spark has no type for a column; names all of them.
+    """
+    return spark_module("source.arrow_frames").frame_of(session, rows)
+
+
 def read_staged(graph: Omnigraph, staging: str, name: str) -> pa.Table | None:
     """The rows of a staged frame as they were given; None when they are published, or gone."""
     scratch = _scratch(graph, staging)

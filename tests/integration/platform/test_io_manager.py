@@ -369,3 +369,13 @@ def test_a_repeated_run_reads_the_newest_commit(
         assert second.success
     assert pin_commit(graph, first.run_id, first.run_id) != head
     assert pin_commit(graph, first.run_id, second.run_id) == head
+
+
+def test_a_type_without_a_run(graph: Omnigraph, instance: dg.DagsterInstance) -> None:
+    graph.load(pa.table({"name": ["ann"]}), type="Person")
+    people = dg.AssetSpec("Person").with_io_manager_key("graph_io")
+    defs = dg.Definitions([people], resources={"graph_io": frame_assets.graph_io()})
+    assert defs.load_asset_value("Person", instance=instance)["name"].to_pylist() == ["ann"]
+    frame = defs.load_asset_value("Person", python_type=pd.DataFrame, instance=instance)
+    assert frame["name"].tolist() == ["ann"]
+    assert left(graph, "pin") == []
