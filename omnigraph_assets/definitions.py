@@ -13,7 +13,8 @@ warnings.filterwarnings("ignore", category=dg.BetaWarning)
 warnings.filterwarnings("ignore", category=dg.PreviewWarning)
 
 # Every run is a process that imports the engine, and pandas would be half of that. The component
-# is what imports it; definitions and steps that use pandas import it as ever.
+# is what imports it; definitions and steps that use pandas import it as ever, and Arrow knows it
+# from then on.
 with without_pandas():
     importlib.import_module("omnigraph_assets.components.graph")
 

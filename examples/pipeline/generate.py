@@ -1,10 +1,13 @@
 """Makes what the pipeline starts from: the Parquet file of a shipping office, and an empty graph.
 
 python -m examples.pipeline.generate [FOLDER]
+
+The folder is by default that of the variable `PIPELINE_FOLDER`, as for the definitions, or `build`.
 """
 
 from __future__ import annotations
 
+import os
 import random
 import sys
 from datetime import date, timedelta
@@ -15,7 +18,7 @@ import polars as pl
 
 from omnigraph_core.engine.omnigraph import Omnigraph
 
-FOLDER: Final = Path(__file__).parent / "build"
+FOLDER: Final = Path(os.environ.get("PIPELINE_FOLDER", Path(__file__).parent / "build"))
 PORTS: Final = {"Alder": "Norland", "Birk": "Norland", "Cove": "Sudland", "Dune": "Sudland"}
 SHIPS: Final = {"Gannet": 900.0, "Heron": 1200.0, "Ibis": 400.0}
 _FIRST: Final = date(2031, 3, 1)

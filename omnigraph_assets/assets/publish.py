@@ -8,7 +8,8 @@ import dagster as dg
 from omnigraph_assets.metadata import failures, spark_metadata
 from omnigraph_assets.resources.io_manager import GraphIOManager
 from omnigraph_assets.resources.staged_outputs import STAGED, staged_outputs, staging_of
-from omnigraph_core.engine.staged_frames import PublishedFrames, publish_frames
+from omnigraph_core.engine.published_frames import PublishedFrames
+from omnigraph_core.engine.staged_frames import publish_frames
 from omnigraph_core.errors import ConfigError
 
 _RETRY: Final = dg.RetryPolicy(max_retries=2, delay=1)
@@ -34,11 +35,10 @@ def publish_graph_asset(
         partitions_def: as that of the assets.
         metadata: `omnigraph/branch` names the branch, as for the assets.
     """
-    asset_key = dg.AssetKey.from_coercible(key)
     known = dict(metadata or {})
 
     @dg.asset(
-        key=asset_key,
+        key=dg.AssetKey.from_coercible(key),
         deps=list(assets),
         required_resource_keys={io_manager_key},
         partitions_def=partitions_def,
@@ -51,7 +51,8 @@ def publish_graph_asset(
     def publish(context: dg.AssetExecutionContext) -> dg.MaterializeResult[Any]:
         graph_io = getattr(context.resources, io_manager_key)
         assert isinstance(graph_io, GraphIOManager)
-        feeding = context.assets_def.asset_deps[asset_key]
+        # The key as it is here: a project may have loaded this asset with a prefix.
+        feeding = context.assets_def.asset_deps[context.asset_key]
         outputs = [
             output
             for output in staged_outputs(context.instance, context.run)
@@ -75,6 +76,7 @@ def publish_graph_asset(
                     mode=graph_io.mode,
                     embed=graph_io.embed,
                     engine=graph_io.engine,
+                    reader=context.run.run_id,
                 )
         metadata = _metadata(published)
         for output in outputs:

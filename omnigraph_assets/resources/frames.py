@@ -31,7 +31,7 @@ def kind_of(annotation: Any) -> FrameKind:
     Raises:
         ConfigError: it is no data frame.
     """
-    if annotation is Any or annotation is None:
+    if annotation in (Any, None, object):
         return FrameKind.ARROW
     module = getattr(annotation, "__module__", "")
     package = "pyspark.sql" if module.startswith("pyspark.sql.") else module.partition(".")[0]
@@ -64,7 +64,7 @@ def to_storable(frame: Any) -> Any:
 def from_arrow(rows: pa.Table, kind: FrameKind) -> Any:
     """An Arrow table as a frame of this process."""
     if kind is FrameKind.PANDAS:
-        return rows.to_pandas()
+        return _pandas_frame(rows)
     if kind in (FrameKind.POLARS, FrameKind.POLARS_LAZY):
         import polars as pl
 
@@ -72,3 +72,18 @@ def from_arrow(rows: pa.Table, kind: FrameKind) -> Any:
         assert isinstance(frame, pl.DataFrame)
         return frame.lazy() if kind is FrameKind.POLARS_LAZY else frame
     return rows
+
+
+def _pandas_frame(rows: pa.Table) -> Any:
+    """A frame of pandas; integers with nulls are `Int64` and the like, where floats would round."""
+    import pandas as pd
+
+    def nullable(kind: pa.DataType) -> Any:
+        sign = "" if pa.types.is_signed_integer(kind) else "U"
+        return pd.api.types.pandas_dtype(f"{sign}Int{kind.bit_width}")
+
+    frame = rows.to_pandas(integer_object_nulls=True)
+    for name, column in zip(rows.column_names, rows.columns, strict=True):
+        if pa.types.is_integer(column.type) and column.null_count:
+            frame[name] = column.to_pandas(types_mapper=nullable)
+    return frame

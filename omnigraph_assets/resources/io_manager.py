@@ -25,6 +25,7 @@ from omnigraph_assets.resources.staged_outputs import (
 )
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.engine.staged_frames import (
+    make_spark_frame,
     pin_commit,
     read_frame,
     read_spark_frame,
@@ -103,7 +104,8 @@ class GraphIOManager(dg.ConfigurableIOManager):
         """A type as the kind of frame that the input is annotated with.
 
         All inputs of a run are read at one commit of a branch. An output that this run has staged
-        and not yet published is read as it was returned.
+        and not yet published is read as it was returned. Without a run, as by `load_asset_value`,
+        the newest commit is read.
 
         Raises:
             dg.Failure: no such branch or type, or the annotation is no data frame.
@@ -113,13 +115,13 @@ class GraphIOManager(dg.ConfigurableIOManager):
             if upstream is None or not context.has_asset_key:
                 raise ConfigError(f"the input `{context.name}` belongs to no asset")
             kind = kind_of(context.dagster_type.typing_type)
+            run = _run_of(context)
             with self.open() as graph:
-                staged = _staged_rows(graph, context)
+                staged = None if run is None else _staged_rows(graph, context, run)
                 if staged is not None:
                     return self._frame(staged, kind)
-                run = context.step_context.dagster_run
                 branch = self._branch(context)
-                commit = pin_commit(graph, staging_of(run), run.run_id, branch=branch)
+                commit = _commit_of(graph, run, branch)
                 name = _type_of(upstream)
                 context.log.info("Reading %s of %s at the commit %s", name, branch, commit)
                 if kind is FrameKind.SPARK:
@@ -161,13 +163,26 @@ class GraphIOManager(dg.ConfigurableIOManager):
 
     def _frame(self, rows: pa.Table, kind: FrameKind) -> Any:
         if kind is FrameKind.SPARK:
-            return self._session().createDataFrame(rows)
+            return make_spark_frame(self._session(), rows)
         return from_arrow(rows, kind)
 
 
-def _staged_rows(graph: Omnigraph, context: dg.InputContext) -> pa.Table | None:
+def _run_of(context: dg.InputContext) -> dg.DagsterRun | None:
+    """The run that reads; None if an asset is loaded outside of one."""
+    try:
+        return context.step_context.dagster_run
+    except dg.DagsterInvariantViolationError:
+        return None
+
+
+def _commit_of(graph: Omnigraph, run: dg.DagsterRun | None, branch: str) -> str:
+    if run is None:
+        return graph.snapshot(branch).commit.graph_commit_id
+    return pin_commit(graph, staging_of(run), run.run_id, branch=branch)
+
+
+def _staged_rows(graph: Omnigraph, context: dg.InputContext, run: dg.DagsterRun) -> pa.Table | None:
     """What the runs of one root have staged as the input and not published yet."""
-    run = context.step_context.dagster_run
     wanted = set(context.asset_partition_keys) if context.has_asset_partitions else {None}
     frames = {
         output.frame

@@ -12,6 +12,7 @@ import dagster as dg
 STAGED: Final = "staged"
 FRAME: Final = "omnigraph/frame"
 STAGING: Final = "omnigraph/staging"
+_ROOT: Final = "dagster/root_run_id"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +37,12 @@ def staging_of(run: dg.DagsterRun) -> str:
 
 def staged_outputs(instance: dg.DagsterInstance, run: dg.DagsterRun) -> tuple[StagedOutput, ...]:
     """All outputs that the runs of one root have staged, the newest of each asset."""
-    group = instance.get_run_group(run.run_id)
-    runs = [run.run_id] if group is None else [one.run_id for one in group[1]]
+    root = staging_of(run)
+    # By their tag, not as Dagster's group of runs: the retention of runs may have deleted the root.
+    repeats = instance.get_run_ids(dg.RunsFilter(tags={_ROOT: root}))
     events = [
         event
-        for run_id in dict.fromkeys([*runs, run.run_id])
+        for run_id in dict.fromkeys([root, *repeats, run.run_id])
         for event in instance.all_logs(run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION)
     ]
     newest: dict[tuple[dg.AssetKey, str | None], StagedOutput] = {}
@@ -48,7 +50,7 @@ def staged_outputs(instance: dg.DagsterInstance, run: dg.DagsterRun) -> tuple[St
         made = event.asset_materialization
         if made is None or FRAME not in made.metadata:
             continue
-        if made.metadata[STAGING].value != staging_of(run):
+        if made.metadata[STAGING].value != root:
             continue
         frame = str(made.metadata[FRAME].value)
         found = StagedOutput(made.asset_key, made.partition, frame)

@@ -4,15 +4,15 @@
     publish_frames  all rows are checked, and one compare-and-swap makes them visible
 
 A staging has a name and lies in `_scratch/<name>`: rows as Parquet, and a document for each frame.
-Nobody sees a row before the publish. A repeated publish returns the first result; it is known by
-its frames, and by their rows if those were staged again. Cleanup removes what was given up.
+Nobody sees a row before the publish. A repeated publish returns the result of the first one;
+`published_frames` says what a repeat is. Cleanup removes what was given up.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,17 +21,24 @@ from pyarrow import parquet
 
 from omnigraph_core import failpoints
 from omnigraph_core.engine.beyond import AUTO, spark_module
+from omnigraph_core.engine.published_frames import (
+    PublishedFrames,
+    StagedFrame,
+    plan_publish,
+    published_by_name,
+)
 from omnigraph_core.engine.type_names import find_type
 from omnigraph_core.engine.writes import load_options, load_sources
 from omnigraph_core.errors import BranchNotFound, ConfigError, DataError, ObjectNotFound
 from omnigraph_core.exec.catalogs import accepted_catalog
 from omnigraph_core.history.snapshots import ReadTarget
-from omnigraph_core.job_report import SparkResult, job_facts
+from omnigraph_core.job_report import job_facts
 from omnigraph_core.manifest.image import MAIN
 from omnigraph_core.storage.inputs import find_object, is_object_address
 from omnigraph_core.storage.objects import put_if_absent, try_get
 from omnigraph_core.storage.places import shared_store
 from omnigraph_core.storage.scratch import SCRATCH, Scratch
+from omnigraph_core.write.convert_values import convert_values
 from omnigraph_core.write.digest import content_digest
 from omnigraph_core.write.embed import EmbedMode
 from omnigraph_core.write.export import exported_columns, iter_by_id
@@ -53,42 +60,6 @@ _ROWS: Final = "rows"
 _AFTER_COMMIT: Final = failpoints.declare(
     "frames.after_commit", "staged frames are published, and the staging does not know it yet"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class StagedFrame:
-    """Rows of one type that wait for their publish.
-
-    `name` is what `publish_frames` takes, `label` what messages call the rows.
-    """
-
-    name: str
-    label: str
-    branch: str
-    table_key: str
-    row_count: int
-    parts: tuple[str, ...]
-    digest: str
-    has_decimals: bool = False
-
-    @property
-    def identity(self) -> str:
-        """Tells the same rows from others, when they are staged again under the same label."""
-        return f"{self.label} {self.table_key} {self.digest}"
-
-
-@dataclass(frozen=True, slots=True)
-class PublishedFrames(SparkResult):
-    """What a publish made visible. `commit_id` is None if nothing had to change."""
-
-    branch: str
-    commit_id: str | None
-    manifest_version: int | None
-    rows: Mapping[str, int]
-    frames: tuple[str, ...]
-    """The names of what was published."""
-    identities: tuple[str, ...]
-    is_repeat: bool = False
 
 
 def is_spark_frame(frame: object) -> bool:
@@ -146,14 +117,17 @@ def publish_frames(
     mode: LoadMode | str = LoadMode.MERGE,
     embed: EmbedMode | str = EmbedMode.NOW,
     engine: str = AUTO,
+    reader: str | None = None,
     actor: str | None = None,
 ) -> PublishedFrames:
     """Publish staged frames with one commit.
 
-    What the staging has published before is left out, also if the same rows were staged again.
+    What the staging has published before is left out, also if the same rows were staged again: by
+    frame, or by table if tables are overwritten.
 
     Args:
         frames: names of frames, each with the label that messages call it by.
+        reader: who reads at the commit of this publish from now on (`pin_commit`).
 
     The other arguments are those of `load`.
 
@@ -164,35 +138,36 @@ def publish_frames(
     """
     scratch = _scratch(graph, staging)
     before = _publishes(scratch, branch)
-    done = {name for publish in before for name in (*publish.frames, *publish.identities)}
-    waiting = {name: label for name, label in frames.items() if name not in done}
-    staged = _frames(scratch, waiting, branch)
-    repeats = [one for one in staged if one.identity in done]
-    staged = sorted((one for one in staged if one.identity not in done), key=_by_table)
-    if before and not staged:
-        _remove(scratch, repeats)
-        return replace(before[-1], is_repeat=True)
-    if not staged:
-        raise ConfigError("there is no staged frame to publish")
-    told = [branch, str(mode), str(embed), *((one.table_key, one.digest) for one in staged)]
+    done = published_by_name(before)
+    staged = _frames(scratch, {n: label for n, label in frames.items() if n not in done}, branch)
+    asked = [*(done[name] for name in frames if name in done), *staged]
+    plan = plan_publish(asked, before, load_options(branch, mode=mode).mode)
+    _check_rows_are_kept([frame for frame in plan.waiting if frame.name in done])
+    if not plan.waiting:
+        _remove(scratch, plan.repeated)
+        if plan.repeats is None:
+            raise ConfigError("there is no staged frame to publish")
+        return replace(plan.repeats, is_repeat=True)
+    facts = ((one.table_key, one.digest) for one in plan.waiting)
+    told = [branch, str(mode), str(embed), *facts, plan.replaced]
     key = f"{staging}-{hashlib.sha256(json.dumps(told).encode()).hexdigest()[:32]}"
     options = load_options(branch, mode=mode, embed=embed, idempotency_key=key, actor=actor)
-    sources = [source for one in staged for source in _sources(scratch, one)]
+    sources = [source for one in plan.waiting for source in _sources(scratch, one)]
     loaded = load_sources(graph, sources, options, engine=engine)
     published = PublishedFrames(
         branch=branch,
         commit_id=None if loaded.commit is None else loaded.commit.graph_commit_id,
         manifest_version=None if loaded.commit is None else loaded.commit.manifest_version,
         rows={table.table_key: table.rows_loaded for table in loaded.tables},
-        frames=tuple(one.name for one in staged),
-        identities=tuple(one.identity for one in staged),
+        frames=plan.waiting,
+        reader=reader,
         is_repeat=loaded.is_repeat,
         spark=loaded.spark,
     )
     _AFTER_COMMIT.hit()
     # Before the rows go: a publish that dies in between must find either of them.
     scratch.put(_PUBLISHED, json.dumps(asdict(published)).encode())
-    _remove(scratch, [*staged, *repeats])
+    _remove(scratch, asked)
     return published
 
 
@@ -227,30 +202,40 @@ def read_spark_frame(graph: Omnigraph, session: Any, type_name: str, *, commit: 
     return session.read.format("omnigraph").options(**options).load()
 
 
+def make_spark_frame(session: Any, rows: pa.Table) -> Any:
+    """Rows that this process holds as a data frame of Spark.
+
+    Raises:
+        ConfigError: Spark has no type for a column; names all of them.
+    """
+    return spark_module("source.arrow_frames").frame_of(session, rows)
+
+
 def read_staged(graph: Omnigraph, staging: str, name: str) -> pa.Table | None:
     """The rows of a staged frame as they were given; None when they are published, or gone."""
     scratch = _scratch(graph, staging)
-    frame = _try_frame(scratch, name)
-    if frame is None:
+    try:
+        parts = [scratch.read_whole(part) for part in _frame_of(scratch, name).parts]
+    except ObjectNotFound:  # a publish removes the parts and the document in any order
         return None
-    tables = [
-        parquet.read_table(pa.BufferReader(pa.py_buffer(scratch.read_whole(part))))
-        for part in frame.parts
-    ]
-    return pa.concat_tables(tables)
+    return pa.concat_tables(
+        parquet.read_table(pa.BufferReader(pa.py_buffer(part))) for part in parts
+    )
 
 
 def pin_commit(graph: Omnigraph, staging: str, reader: str, *, branch: str = MAIN) -> str:
     """The commit that all reads of a reader see: of its last publish, or of its first read.
+
+    The first read leaves an object beside the graph, for reads of other processes.
 
     Raises:
         BranchNotFound: there is none of that name.
     """
     head = graph.snapshot(branch).commit.graph_commit_id
     scratch = _scratch(graph, staging)
-    published = [publish.commit_id for publish in _publishes(scratch, branch) if publish.commit_id]
-    if published:
-        return published[-1]
+    for publish in reversed(_publishes(scratch, branch)):
+        if publish.reader == reader and publish.commit_id is not None:
+            return publish.commit_id
     name = hashlib.sha256(f"{reader} {branch}".encode()).hexdigest()[:32]
     path = f"{SCRATCH}/{staging}/pin-{name}"
     if put_if_absent(scratch.store, path, head.encode()):
@@ -310,8 +295,15 @@ def _stage_table(scratch: Scratch, table_key: str, rows: pa.Table) -> dict[str, 
 
 def _put_rows(scratch: Scratch, rows: pa.Table) -> str:
     sink = pa.BufferOutputStream()
+    # Parquet keeps the day of a date64, which is how query results hold a DateTime.
+    rows = convert_values(rows, _is_moment, lambda values: values.cast(portable_type(pa.date64())))
     parquet.write_table(rows, sink, compression="zstd")
     return scratch.put(_ROWS, bytes(sink.getvalue()))
+
+
+def _is_moment(kind: pa.DataType) -> bool:
+    is_coded = pa.types.is_dictionary(kind)
+    return bool(pa.types.is_date64(kind.value_type if is_coded else kind))
 
 
 def _stage_spark(scratch: Scratch, table_key: str, frame: Any) -> dict[str, Any]:
@@ -346,8 +338,17 @@ def _frames(scratch: Scratch, names: Mapping[str, str], branch: str) -> list[Sta
     return frames
 
 
-def _by_table(frame: StagedFrame) -> tuple[str, str]:
-    return frame.table_key, frame.digest
+def _check_rows_are_kept(published: list[StagedFrame]) -> None:
+    """Refuse to overwrite a table with a part of its rows, because the others are published."""
+    if published:
+        raise ConfigError(
+            "\n".join(
+                f"{frame.label} is published already and not staged again, so overwriting "
+                f"{frame.table_key} would remove its rows"
+                for frame in published
+            ),
+            hint="stage all frames of the type again, and publish them then",
+        )
 
 
 def _remove(scratch: Scratch, frames: Iterable[StagedFrame]) -> None:
@@ -356,10 +357,17 @@ def _remove(scratch: Scratch, frames: Iterable[StagedFrame]) -> None:
 
 def _try_frame(scratch: Scratch, name: str) -> StagedFrame | None:
     try:
-        about = json.loads(bytes(scratch.read_whole(name)))
+        return _frame_of(scratch, name)
     except ObjectNotFound:
         return None
-    return StagedFrame(name, **about | {"parts": tuple(about["parts"])})
+
+
+def _frame_of(scratch: Scratch, name: str) -> StagedFrame:
+    return _frame({"name": name, **json.loads(bytes(scratch.read_whole(name)))})
+
+
+def _frame(about: Mapping[str, Any]) -> StagedFrame:
+    return StagedFrame(**{**about, "parts": tuple(about["parts"])})
 
 
 def _publishes(scratch: Scratch, branch: str) -> list[PublishedFrames]:
@@ -367,9 +375,7 @@ def _publishes(scratch: Scratch, branch: str) -> list[PublishedFrames]:
     names = sorted(scratch.names(f"{_PUBLISHED}-"))
     documents = [json.loads(bytes(scratch.read_whole(name))) for name in names]
     return [
-        PublishedFrames(
-            **document | {name: tuple(document[name]) for name in ("frames", "identities")}
-        )
+        PublishedFrames(**document | {"frames": tuple(map(_frame, document["frames"]))})
         for document in documents
         if document["branch"] == branch
     ]

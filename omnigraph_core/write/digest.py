@@ -9,6 +9,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
+from pyarrow import types as kinds
+
+from omnigraph_core.write.convert_values import convert_values
 
 if TYPE_CHECKING:
     from omnigraph_core.write.sources import Source
@@ -27,8 +30,12 @@ def content_digest(source: Source) -> bytes:
         return source.digest
     whole = hashlib.sha256(f"{source.format}:{source.type_name}:".encode())
     if isinstance(source.data, pa.Table):
-        whole.update(source.data.schema.serialize())
-        for batch in source.data.combine_chunks().to_batches():
+        # A batch of dictionaries has their indices alone: other values would have the same digest.
+        rows = convert_values(
+            source.data, kinds.is_dictionary, pa.DictionaryArray.dictionary_decode
+        )
+        whole.update(rows.schema.serialize())
+        for batch in rows.combine_chunks().to_batches():
             whole.update(batch.serialize())
         return whole.digest()
     with source.open() as file, suppress(*BROKEN_FILE):

@@ -1,7 +1,8 @@
 """Assets of somebody's Dagster project that return frames for a graph of people.
 
 A folder, by the variable `FRAMES_FOLDER`, holds the graph; a file `fail` in it makes the edges
-fail. Annotations are read when the module is imported, so they are no text.
+fail. `FRAMES_GRAPH` is the graph of the job, which Dagster keeps for all tests of a process.
+Annotations are read when the module is imported, so they are no text.
 """
 
 import os
@@ -17,6 +18,7 @@ from omnigraph_assets.assets.publish import publish_graph_asset
 from omnigraph_assets.resources.io_manager import GraphIOManager
 
 FOLDER: Final = "FRAMES_FOLDER"
+GRAPH: Final = "FRAMES_GRAPH"
 SCHEMA: Final = """
 node Person { name: String @key  age: I32?  born: DateTime?  @range(age, 0..150) }
 node Town { name: String @key }
@@ -55,7 +57,7 @@ def frames_job() -> dg.JobDefinition:
     defs = dg.Definitions(
         assets=[Person, knows, Town, published],
         jobs=[dg.define_asset_job("frames")],
-        resources={"graph_io": graph_io()},
+        resources={"graph_io": GraphIOManager(uri=dg.EnvVar(GRAPH))},
         executor=dg.in_process_executor,
     )
     return defs.resolve_job_def("frames")

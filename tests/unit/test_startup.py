@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 from omnigraph_core.startup import hide_pandas, reveal_pandas
 
@@ -14,6 +15,9 @@ def test_hidden_pandas_is_found_until_it_is_revealed() -> None:
         (finder,) = [found for found in sys.meta_path if found not in before]
         assert finder.find_spec("pandas", None) is not None
         assert finder.find_spec("numpy", None) is None
-    finally:
         reveal_pandas()
-    assert sys.meta_path == before
+        (finder,) = [found for found in sys.meta_path if found not in before]
+        assert Path(finder.find_spec("pandas", None).origin).is_file()
+        assert finder.find_spec("numpy", None) is None
+    finally:
+        sys.meta_path[:] = before

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from omnigraph_core.engine.omnigraph import Omnigraph
+from omnigraph_core.engine.staged_frames import pin_commit
 from omnigraph_core.errors import ConfigError
 from tests.support.later import Later
 
@@ -27,6 +29,8 @@ else:
     frame_assets = Later("tests.support.frame_assets")
     publish = Later("omnigraph_assets.assets.publish")
 
+LARGE = 2**60 + 1
+"""No float is this number."""
 FILLED = {"node:Person": 2, "node:Town": 1, "edge:Knows": 1}
 PEOPLE = {"name": ["ann", "bob"], "age": [31, 40]}
 
@@ -34,6 +38,7 @@ PEOPLE = {"name": ["ann", "bob"], "age": [31, 40]}
 @pytest.fixture
 def graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Omnigraph]:
     monkeypatch.setenv("FRAMES_FOLDER", str(tmp_path))
+    monkeypatch.setenv("FRAMES_GRAPH", str(tmp_path / "graph"))
     with Omnigraph.init(str(tmp_path / "graph"), frame_assets.SCHEMA) as made:
         yield made
 
@@ -275,3 +280,102 @@ def test_all_inputs_of_a_run_are_of_one_commit(
     assert (result.output_for_node("first"), result.output_for_node("second")) == (1, 0)
     result = materialize([people, town, second], instance, selection=[second])
     assert result.output_for_node("second") == 1
+
+
+def test_pandas_keeps_large_integers(tmp_path: Path, instance: dg.DagsterInstance) -> None:
+    schema = (
+        "node Meter { name: String @key  reading: I64?  limit: U64?  digits: [I64]?  count: I64 }"
+    )
+    meters = {
+        "name": ["a", "b"],
+        "reading": [LARGE, None],
+        "limit": pa.array([None, LARGE], pa.uint64()),
+        "digits": [[LARGE], None],
+        "count": [LARGE, LARGE],
+    }
+    with Omnigraph.init(str(tmp_path / "meters"), schema) as graph:
+        graph.load(pa.table(meters), type="Meter")
+        graph_io = frame_assets.GraphIOManager(uri=graph.uri)
+        before = dg.AssetSpec("before", metadata={"omnigraph/type": "Meter"})
+
+        def rewritten(frame: Any) -> Any:
+            kinds = frame.dtypes.astype(str)[["reading", "limit", "count"]].tolist()
+            assert kinds == ["Int64", "UInt64", "int64"]
+            return frame
+
+        rewritten.__annotations__ = {"frame": pd.DataFrame}
+        after = dg.asset(
+            ins={"frame": dg.AssetIn("before")}, metadata={"omnigraph/type": "Meter"},
+            io_manager_key="graph_io",
+        )(rewritten)  # fmt: skip
+        result = dg.materialize(
+            [before.with_io_manager_key("graph_io"), after, publish.publish_graph_asset([after])],
+            instance=instance, resources={"graph_io": graph_io}, raise_on_error=False,
+        )  # fmt: skip
+        assert result.success
+        rows = graph.query(
+            "main",
+            "query all() { match { $m: Meter } return { $m.reading as reading, $m.limit as limit,"
+            " $m.digits as digits, $m.count as count } order { $m.name } }",
+        ).to_pylist()
+    assert rows == [
+        {"reading": LARGE, "limit": None, "digits": [LARGE], "count": LARGE},
+        {"reading": None, "limit": LARGE, "digits": None, "count": LARGE},
+    ]
+
+
+def test_assets_that_are_loaded_with_a_prefix(
+    graph: Omnigraph, instance: dg.DagsterInstance
+) -> None:
+    module = ModuleType("office")
+    vars(module).update(
+        Person=frame_assets.Person, Town=frame_assets.Town, knows=frame_assets.knows,
+        published=frame_assets.published,
+    )  # fmt: skip
+    assets = dg.load_assets_from_modules([module], key_prefix="office")
+    result = materialize(assets, instance)
+    assert result.success
+    assert rows_of(graph) == FILLED
+    observed = {
+        event.asset_observation_data.asset_observation.asset_key.to_user_string()
+        for event in result.get_asset_observation_events()
+    }
+    assert observed == {"office/Person", "office/Town", "office/knows"}
+
+
+def test_a_run_is_repeated_when_its_first_one_is_deleted(
+    tmp_path: Path, graph: Omnigraph, instance: dg.DagsterInstance
+) -> None:
+    (tmp_path / "fail").touch()
+    with execute(instance) as first:
+        assert not first.success
+    with execute(instance, parent_run_id=first.run_id, step_selection=["knows"]) as second:
+        assert not second.success
+    (tmp_path / "fail").unlink()
+    instance.delete_run(first.run_id)
+    with execute(instance, parent_run_id=second.run_id) as third:
+        assert third.success
+    assert rows_of(graph) == FILLED
+
+
+def test_a_repeated_run_reads_the_newest_commit(
+    graph: Omnigraph, instance: dg.DagsterInstance
+) -> None:
+    with execute(instance) as first:
+        assert first.success
+    graph.load(pa.table({"name": ["zoe"]}), type="Person")
+    head = graph.snapshot().commit.graph_commit_id
+    with execute(instance, parent_run_id=first.run_id) as second:
+        assert second.success
+    assert pin_commit(graph, first.run_id, first.run_id) != head
+    assert pin_commit(graph, first.run_id, second.run_id) == head
+
+
+def test_a_type_without_a_run(graph: Omnigraph, instance: dg.DagsterInstance) -> None:
+    graph.load(pa.table({"name": ["ann"]}), type="Person")
+    people = dg.AssetSpec("Person").with_io_manager_key("graph_io")
+    defs = dg.Definitions([people], resources={"graph_io": frame_assets.graph_io()})
+    assert defs.load_asset_value("Person", instance=instance)["name"].to_pylist() == ["ann"]
+    frame = defs.load_asset_value("Person", python_type=pd.DataFrame, instance=instance)
+    assert frame["name"].tolist() == ["ann"]
+    assert left(graph, "pin") == []

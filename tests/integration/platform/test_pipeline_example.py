@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -77,6 +80,20 @@ def test_a_second_run_changes_nothing_twice(
     assert result.success
     assert rows_of(graph) == TABLES
     assert list(graph.export_jsonl()) == first
+
+
+def test_the_variable_names_the_folder_of_both(tmp_path: Path) -> None:
+    program = (
+        "import runpy; runpy.run_module('examples.pipeline.generate', run_name='__main__');"
+        "from examples.pipeline.definitions import defs; print(defs.resources['graph_io'].uri)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program],
+        env=os.environ | {"PIPELINE_FOLDER": str(tmp_path)}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert (done.stderr, done.stdout.strip()) == ("", str(tmp_path / "graph"))
+    Omnigraph.open(str(tmp_path / "graph")).close()
+    assert (tmp_path / "sailings.parquet").is_file()
 
 
 def test_lineage(tmp_path: Path) -> None:

@@ -62,6 +62,32 @@ def test_tables_by_their_rows() -> None:
     assert digest(whole, type_name="Part") != digest(other_name, type_name="Part")
 
 
+def test_tables_by_their_values_not_by_their_dictionaries() -> None:
+    def coded(values: list[str], order: list[str]) -> pa.Array:
+        indices = pa.array([order.index(value) for value in values], pa.int8())
+        return pa.DictionaryArray.from_arrays(indices, order)
+
+    def in_lists(values: pa.Array) -> list[pa.Array]:
+        ends = [0, len(values)]
+        return [
+            pa.ListArray.from_arrays(ends, values),
+            pa.LargeListArray.from_arrays(ends, values),
+            pa.FixedSizeListArray.from_arrays(values, len(values)),
+            pa.ListViewArray.from_arrays([0], [len(values)], values),
+        ]
+
+    def known(values: pa.Array) -> list[bytes]:
+        tables = [pa.table({"sku": column}) for column in (values, *in_lists(values))]
+        return [digest(table, type_name="Part") for table in tables]
+
+    first, other = coded(["a", "b"], ["a", "b"]), coded(["y", "z"], ["y", "z"])
+    assert set(known(first)).isdisjoint(known(other))
+    assert known(first) == known(coded(["a", "b"], ["b", "c", "a"]))
+    assert known(first)[0] == known(pa.array(["a", "b"]))[0]
+    chunks = pa.chunked_array([coded(["a"], ["a"]), coded(["b"], ["b"])])
+    assert digest(pa.table({"sku": chunks}), type_name="Part") == known(first)[0]
+
+
 def test_a_file_that_breaks_off_is_for_the_reader_to_report() -> None:
     packed = gzip.compress(DATA)
     assert digest(packed[:-9]) == digest(packed[:-9])
