@@ -71,7 +71,7 @@ class _Cursor:
 
 
 def materialisations(
-    graph: Omnigraph, config: GraphConfig, published: Published
+    graph: Omnigraph, config: GraphConfig, published: Published, *, has_previews: bool = True
 ) -> list[dg.AssetMaterialization]:
     """What a publish has made visible, for those who report it from outside of the load."""
     names = Names(config.name)
@@ -82,7 +82,7 @@ def materialisations(
             partition=published.branch,
             metadata=metadata,
         )
-        for output, metadata in table_outputs(graph, config, published)
+        for output, metadata in table_outputs(graph, config, published, has_previews=has_previews)
     ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.server
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -290,6 +291,56 @@ def test_commits_of_others_are_shown_and_own_ones_are_not_repeated(platform: Pla
     third = tick(platform, "commits", second.cursor)
     assert third.asset_events == []
     assert json.loads(third.cursor)["heads"] == {"main": platform.head()}
+
+
+COMPANY = b'{"type": "Company", "data": {"name": "hive"}}'
+
+
+def shown(result: Any) -> list[tuple[str, str]]:
+    return [(event.asset_key.path[-1], event.partition) for event in result.asset_events]
+
+
+def test_a_new_branch_shows_what_others_changed_since_it_was_forked(platform: Platform) -> None:
+    platform.graph.load("\n".join(map(json.dumps, PEOPLE)).encode(), actor="somebody")
+    first = tick(platform, "commits")
+    assert ("Person", "main") in shown(first)
+    assert not any("preview" in event.metadata for event in first.asset_events)
+    for name in ("still", "moved"):
+        platform.graph.branch_create(name)
+    platform.graph.load(COMPANY, branch="moved", actor="somebody")
+    second = tick(platform, "commits", first.cursor)
+    assert shown(second) == [("Company", "moved"), ("manifest", "moved")]
+    # The job that merges shows no table.
+    with platform.config.open() as graph:
+        graph.branch_merge("moved")
+    third = tick(platform, "commits", second.cursor)
+    assert shown(third) == [("Company", "main"), ("manifest", "main")]
+
+
+def test_a_tick_without_time_goes_on_with_the_next_branch(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    branches = ["a", "b", "main"]
+    for branch in branches:
+        if branch != "main":
+            platform.graph.branch_create(branch)
+        platform.graph.load(COMPANY, branch=branch, actor="somebody")
+    monkeypatch.setattr("omnigraph_assets.sensors.commits.BUDGET_SECONDS", 0.0)
+    cursor, seen = None, []
+    for _ in branches:
+        result = tick(platform, "commits", cursor)
+        seen.append({branch for _, branch in shown(result)})
+        cursor = result.cursor
+    assert seen == [{branch} for branch in branches]
+    assert json.loads(cursor)["heads"] == {branch: platform.head(branch) for branch in branches}
+    assert shown(tick(platform, "commits", cursor)) == []
+
+
+def test_a_damaged_branch_does_not_hide_the_others(platform: Platform) -> None:
+    platform.graph.branch_create("a")
+    shutil.rmtree(platform.directory / "graph" / platform.graph.branch_get("a").manifest)
+    platform.graph.load(COMPANY, actor="somebody")
+    assert ("Company", "main") in shown(tick(platform, "commits"))
 
 
 def test_another_schema_refreshes_the_definitions(platform: Platform) -> None:
