@@ -50,6 +50,11 @@ def last_run(instance: dg.DagsterInstance, tag: str, value: str) -> dg.RunRecord
     return found[0] if found else None
 
 
+def runs_of_job(instance: dg.DagsterInstance, job: str, *, limit: int) -> list[dg.RunRecord]:
+    """The newest runs of a job, the newest first."""
+    return list(instance.get_run_records(dg.RunsFilter(job_name=job), limit=limit))
+
+
 def is_run_of(run: dg.DagsterRun, graph: str, jobs: Container[str]) -> bool:
     """Whether a run belongs to a graph: by one of its jobs, or by assets selected by hand."""
     chosen = run.asset_selection or ()

@@ -48,7 +48,7 @@ def build_commits_sensor(
         seen: dict[str, str] = cursor.get("heads", {})
         limits = apply_limits(instance_of(context), config, cursor.get("limits", {}))
         with config.open() as graph:
-            request = refresh_request(graph, state, refresh.name)
+            request = refresh_request(instance_of(context), graph, state, refresh.name)
             branches = _from(graph.branch_list(), cursor.get("next", ""))
             heads, events = _look(graph, config, branches, seen)
         following = branches[len(heads) :]

@@ -23,7 +23,7 @@ from omnigraph_core.errors import StorageError
 from omnigraph_core.history.locks import schema_lock
 from omnigraph_core.history.runs import RunStatus
 from tests.support.later import Later
-from tests.support.platform import PEOPLE, WIDER, Platform, carry_out, look, tick
+from tests.support.platform import PEOPLE, SCHEMA, WIDER, Platform, carry_out, look, tick
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -347,8 +347,34 @@ def test_another_schema_refreshes_the_definitions(platform: Platform) -> None:
     assert tick(platform, "commits").run_requests == []
     platform.graph.schema_apply(WIDER)
     (request,) = tick(platform, "commits").run_requests
-    assert request.run_key == platform.graph.schema_show().hash
-    assert platform.run("refresh").success
+    assert platform.run("refresh", tags=dict(request.tags)).success
+    assert tick(platform, "commits").run_requests == [], "the definitions are reloaded by hand"
+
+
+def test_a_refresh_is_asked_for_again_when_it_failed_or_a_schema_comes_back(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def requested() -> list[dg.RunRequest]:
+        return list(tick(platform, "commits").run_requests or ())
+
+    keys = []
+    platform.graph.schema_apply(WIDER)
+    (request,) = requested()
+    keys.append(request.run_key)
+    run = dg.DagsterRun("people_refresh_job", str(uuid4()), tags=dict(request.tags))
+    platform.instance.add_run(run)
+    assert requested() == [], "a refresh is under way"
+    platform.instance.report_run_failed(run)
+    assert requested() == [], "it waits after a failure"
+    monkeypatch.setattr("omnigraph_assets.sensors.schema.FIRST_WAIT", 0.0)
+    for schema in (WIDER, SCHEMA, WIDER):
+        platform.graph.schema_apply(schema)
+        (request,) = requested()
+        keys.append(request.run_key)
+        assert platform.run("refresh", tags=dict(request.tags)).success
+        platform.reload()
+        assert requested() == []
+    assert len(set(keys)) == 4, "Dagster runs no key twice"
 
 
 def test_a_planned_load_that_nobody_works_on_is_planned_again(
