@@ -226,7 +226,8 @@ def _is_of_everything(
     If it did, somebody chose its types: edges alone, say, are refused for the lack of their ends,
     and that is no fault of the file.
     """
-    loaded = loaded_contents(graph, branch, load.incarnation)
+    digests = {file.digest for file in load.files}
+    loaded = loaded_contents(graph, branch, load.incarnation, digests)
     given = [
         LoadedTypes(load.types) | loaded.get(file.digest, LoadedTypes(frozenset()))
         for file in load.files
