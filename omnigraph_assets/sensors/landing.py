@@ -91,7 +91,7 @@ def build_drop_sensor(config: GraphConfig, state: AcceptedState, job: Any) -> dg
         hint = f"{unsettled} files have not settled yet" if unsettled else ""
         if not waiting:
             return dg.SensorResult(skip_reason=hint or "no file waits")
-        busy = busy_branches(instance_of(context)) & waiting.keys()
+        busy = busy_branches(instance_of(context), config.name) & waiting.keys()
         last, seen = _read_cursor(context.cursor), _signature(waiting, busy)
         if seen == last.seen and now - last.at < LOOK_AGAIN_SECONDS:
             return dg.SensorResult(skip_reason=hint or last.reason, cursor=context.cursor)

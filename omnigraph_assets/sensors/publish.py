@@ -133,7 +133,7 @@ def build_publish_guard(config: GraphConfig, job: Any) -> dg.SensorDefinition:
         is_due = cursor.is_open or moved != cursor.moved or now - cursor.looked_at > _LOOK_AGAIN_US
         if not is_due and not ended:
             return dg.SensorResult(skip_reason="no run has moved", cursor=context.cursor)
-        busy = busy_branches(instance_of(context))
+        busy = busy_branches(instance_of(context), config.name)
         requests, reasons = [], [f"run {run_id} was dead" for run_id in ended]
         with config.open() as graph:
             events, since, is_open = _unreported(context, graph, config, frozenset(busy), cursor)

@@ -393,6 +393,31 @@ def test_a_planned_load_that_nobody_works_on_is_planned_again(
     assert carry_out(platform, request).success
 
 
+def test_runs_of_another_graph_hold_up_no_branch(platform: Platform) -> None:
+    tags = {instances.PARTITION: "main"}
+
+    def run(job: str, *keys: str) -> dg.DagsterRun:
+        chosen = frozenset(dg.AssetKey(key.split("/")) for key in keys) or None
+        return dg.DagsterRun(job, str(uuid4()), asset_selection=chosen, tags=tags)
+
+    platform.drop("people.jsonl", *PEOPLE)
+    for other in (
+        run("others_load_job"),
+        run("__ASSET_JOB", "others/nodes/Person"),
+    ):
+        platform.instance.add_run(other)
+    assert len(look(platform).run_requests) == 1
+    for own in (
+        run("people_load_job"),
+        run("people_load_job", "people/nodes/Person"),
+        run("__ASSET_JOB", "others/topology", "people/topology"),
+    ):
+        platform.instance.add_run(own)
+        assert look(platform).skip_message == "a run works on `main`"
+        platform.instance.report_run_failed(own)
+        assert len(look(platform).run_requests) == 1
+
+
 def test_ticks_of_a_process_share_one_instance() -> None:
     with dg.instance_for_test() as instance:
         opened = []
