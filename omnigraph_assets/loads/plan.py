@@ -31,7 +31,7 @@ BATCH: Final = 256
 """Files of one load; the others wait for the next one."""
 SMALL: Final = 1 << 20
 """Bytes of a file that is looked through for its types before it is loaded."""
-_UNPACKED: Final = 16 * SMALL
+_UNPACKED: Final = 4 * SMALL
 
 _OF_THE_SET: Final = frozenset({"unique", "key", "endpoint", "orphan", "cardinality"})
 """Rules that files break together: which of them is to blame, no report can tell."""

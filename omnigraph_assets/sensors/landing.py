@@ -48,6 +48,8 @@ _ABANDONED_US: Final = 60_000_000
 """How long a planned load may take to be staged before its run counts as gone with its process."""
 _LOOKED_THROUGH: Final = 4 << 20
 """Bytes of small files that one tick looks through for their types."""
+_LOOKED_AT: Final = 32
+"""Files that it opens for that, one after the other: in a bucket each one is a request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +245,7 @@ def _types_of(
     store: DropStore, files: list[DroppedFile], catalog: Catalog
 ) -> frozenset[str] | None:
     """The types of some small files together; None if they are large, or nobody can tell."""
-    if sum(file.size for file in files) > _LOOKED_THROUGH:
+    if len(files) > _LOOKED_AT or sum(file.size for file in files) > _LOOKED_THROUGH:
         return None
     found: set[str] = set()
     for file in files:

@@ -105,6 +105,20 @@ def test_only_the_types_of_a_small_file_are_asked_for(platform: Platform) -> Non
     assert request.asset_selection is None  # whatever is wrong with it, the load reports
 
 
+def test_many_small_files_are_not_opened_by_the_sensor(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[object] = []
+    usual = LocalDrops.open
+    monkeypatch.setattr(
+        LocalDrops, "open", lambda store, file: opened.append(file) or usual(store, file)
+    )
+    for number in range(landing._LOOKED_AT + 1):
+        platform.drop(f"{number}.jsonl", {"type": "Company", "data": {"name": str(number)}})
+    (request,) = look(platform).run_requests
+    assert (opened, request.asset_selection) == ([], None)
+
+
 @pytest.mark.parametrize("problem", [PermissionError("no"), StorageError("no")])
 def test_a_file_that_cannot_be_read_is_reported_by_its_load_not_by_the_sensor(
     platform: Platform, monkeypatch: pytest.MonkeyPatch, problem: Exception
