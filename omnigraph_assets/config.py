@@ -13,6 +13,7 @@ ACTOR: Final = "dagster"
 SPARK: Final = "spark"
 LOCAL: Final = "local"
 ENGINES: Final = (SPARK, LOCAL)
+MODES: Final = ("merge", "append")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,7 @@ class GraphConfig:
     uri: str
     drops: str | None = None
     mode: str = "merge"
+    """How dropped files are loaded: `merge` replaces rows that exist, `append` refuses them."""
     embed: str = "off"
     """Vectors that a load lacks are made by the assets of embeddings, after it is published."""
     engine: str = SPARK
@@ -60,6 +62,14 @@ class GraphConfig:
                 hint="begin with a letter and go on with letters, digits and underscores",
             )
 
+        if self.mode not in MODES:
+            # Files are loaded in batches, which are divided if they are refused, and a content that
+            # the branch was given once is not loaded again: each of these would lose rows.
+            raise ConfigError(
+                f"`mode` of the graph `{self.name}` is {self.mode!r}",
+                hint=f"give one of {', '.join(MODES)}; files that overwrite what others have "
+                "loaded need an order, so load them with `omnigraph load` or `Omnigraph.load`",
+            )
         if self.engine not in ENGINES:
             raise ConfigError(
                 f"`engine` of the graph `{self.name}` is {self.engine!r}",

@@ -90,13 +90,18 @@ def commit_metadata(config: GraphConfig, published: Published) -> dict[str, Any]
 
 
 def table_metadata(
-    graph: Omnigraph, config: GraphConfig, published: Published
+    graph: Omnigraph, config: GraphConfig, published: Published, *, has_previews: bool = True
 ) -> Iterator[tuple[PublishedTable, dict[str, Any]]]:
-    """What became of each table that a publish changed."""
+    """What became of each table that a publish changed.
+
+    Args:
+        has_previews: whether rows are read to be shown: a scan of each table, under a lease.
+    """
     snapshot = graph.snapshot_of(ReadTarget(snapshot_id=published.commit_id))
     facts = table_facts(graph, snapshot, [table.table_key for table in published.tables])
     for table in published.tables:
         known = facts[table.table_key]
+        preview = _preview(graph, published.commit_id, table.table_key) if has_previews else None
         measured = {"bytes": known.stored_bytes, "index_coverage": known.index_coverage}
         yield (
             table,
@@ -106,9 +111,7 @@ def table_metadata(
                 "fragments": table.fragments,
                 **{name: value for name, value in measured.items() if value is not None},
                 **commit_metadata(config, published),
-                "preview": dg.MetadataValue.md(
-                    _preview(graph, published.commit_id, table.table_key)
-                ),
+                **({} if preview is None else {"preview": dg.MetadataValue.md(preview)}),
             },
         )
 

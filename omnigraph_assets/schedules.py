@@ -1,4 +1,4 @@
-"""Schedules: compaction every night; cleanup, checks and retention of runs every week."""
+"""Schedules: compaction and retention of runs every day; cleanup and checks every week."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -26,13 +26,13 @@ def build_schedules(
     schedules = [
         _each_branch(target, what, cron, maintenance[what]) for what, cron in crons.items()
     ]
-    weekly = dg.ScheduleDefinition(
+    daily = dg.ScheduleDefinition(
         name=names.named("retention_schedule"),
-        cron_schedule="0 6 * * 0",
+        cron_schedule="0 6 * * *",
         job=retention,
         default_status=_RUNNING,
     )
-    return [*schedules, _checks_schedule(target, checks), weekly]
+    return [*schedules, _checks_schedule(target, checks), daily]
 
 
 def _each_branch(target: GraphConfig, what: str, cron: str, job: Any) -> dg.ScheduleDefinition:

@@ -496,11 +496,11 @@ def archive_published(
 
 
 def table_outputs(
-    graph: Omnigraph, config: GraphConfig, published: Published
+    graph: Omnigraph, config: GraphConfig, published: Published, *, has_previews: bool = True
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """What a publish changed by output, in the order in which Dagster wants it."""
     if not published.tables:
         return
-    for table, metadata in table_metadata(graph, config, published):
+    for table, metadata in table_metadata(graph, config, published, has_previews=has_previews):
         yield output_of(table.table_key), metadata
     yield "manifest", manifest_metadata(config, published)

@@ -4,7 +4,8 @@ Deleting a run deletes its materialisations. A run that made the latest material
 partition therefore stays, however old it is.
 """
 
-from collections.abc import Collection, Iterator
+import time
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -21,8 +22,8 @@ _FINISHED: Final = (
 )
 _PAGE: Final = 200
 """Runs, and materialisations, that one question to the instance returns."""
-MOST: Final = 5_000
-"""Runs that one run of the job deletes."""
+SECONDS: Final = 3600.0
+"""After so long a run of the job ends, though older runs are left; the next one goes on."""
 
 
 def build_retention_job(config: GraphConfig, jobs: Collection[str]) -> dg.JobDefinition:
@@ -59,34 +60,39 @@ def delete_old_runs(
     Returns:
         How many were deleted, and how many stay because an asset partition shows them.
     """
+    ends_at = time.monotonic() + SECONDS
     shown: set[str] | None = None
-    deleted: list[str] = []
-    kept = 0
-    for run in _iter_finished(instance, before):
-        if len(deleted) == MOST:
-            break
-        if not is_run_of(run, graph, jobs):
-            continue
-        if shown is None:
-            shown = _shown_runs(instance, graph)
-        if run.run_id in shown:
-            kept += 1
-        else:
-            deleted.append(run.run_id)
-    for run_id in deleted:
-        instance.delete_run(run_id)
-    return len(deleted), kept
+    deleted = kept = 0
+    for page in _iter_finished(instance, before):
+        for run in page:
+            if not is_run_of(run, graph, jobs):
+                continue
+            if shown is None:
+                shown = _shown_runs(instance, graph)
+            if run.run_id in shown:
+                kept += 1
+            else:
+                instance.delete_run(run.run_id)
+                deleted += 1
+            if time.monotonic() >= ends_at:
+                return deleted, kept
+    return deleted, kept
 
 
-def _iter_finished(instance: dg.DagsterInstance, before: datetime) -> Iterator[dg.DagsterRun]:
+def _iter_finished(
+    instance: dg.DagsterInstance, before: datetime
+) -> Iterator[Sequence[dg.DagsterRun]]:
+    """Finished runs in pages. Who takes a page may delete its runs.
+
+    The next page is read before: one that follows a deleted run would be empty.
+    """
     wanted = dg.RunsFilter(statuses=list(_FINISHED), created_before=before)
-    cursor = None
-    while True:
-        records = instance.get_run_records(wanted, limit=_PAGE, cursor=cursor, ascending=True)
-        yield from (record.dagster_run for record in records)
-        if len(records) < _PAGE:
-            return
-        cursor = records[-1].dagster_run.run_id
+    page: Sequence[dg.DagsterRun] = instance.get_runs(wanted, limit=_PAGE, ascending=True)
+    while page:
+        last = page[-1].run_id
+        following = instance.get_runs(wanted, cursor=last, limit=_PAGE, ascending=True)
+        yield page
+        page = following
 
 
 def _shown_runs(instance: dg.DagsterInstance, graph: str) -> set[str]:

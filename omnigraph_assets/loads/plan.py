@@ -31,7 +31,7 @@ BATCH: Final = 256
 """Files of one load; the others wait for the next one."""
 SMALL: Final = 1 << 20
 """Bytes of a file that is looked through for its types before it is loaded."""
-_UNPACKED: Final = 16 * SMALL
+_UNPACKED: Final = 4 * SMALL
 
 _OF_THE_SET: Final = frozenset({"unique", "key", "endpoint", "orphan", "cardinality"})
 """Rules that files break together: which of them is to blame, no report can tell."""
@@ -98,8 +98,8 @@ def plan_files(
         for file in store.list()
         if file.branch == branch and (not wanted or file.address in wanted)
     ][:BATCH]
-    loaded = loaded_contents(graph, branch, graph.branch_get(branch).incarnation)
     digests = content_digests([file.address for file in files], engine=config.engine)
+    loaded = loaded_contents(graph, branch, graph.branch_get(branch).incarnation, digests)
     every = table_keys(catalog)
     chosen: dict[DroppedFile, tuple[str, frozenset[str]]] = {}
     finished: list[DroppedFile] = []
@@ -218,8 +218,8 @@ def archive_loaded(
     """
     store, load = landing_of(config), load_of(run)
     assert load is not None
-    loaded = loaded_contents(graph, run.target_branch, load.incarnation)
     digests = {file.id: file.digest for file in load.files}
+    loaded = loaded_contents(graph, run.target_branch, load.incarnation, digests.values())
     return tuple(
         store.archive(file, LOADED)
         for file in store.list()

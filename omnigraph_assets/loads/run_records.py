@@ -6,7 +6,7 @@ the published runs of a branch tell which contents, and which types of them, it 
 staged under the id of its run and published with one compare-and-swap.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -117,29 +117,50 @@ class LoadedTypes:
 
 
 def loaded_contents(
-    graph: Omnigraph, branch: str, incarnation: str, *, but: str | None = None
+    graph: Omnigraph,
+    branch: str,
+    incarnation: str,
+    digests: Iterable[str],
+    *,
+    but: str | None = None,
 ) -> dict[str, LoadedTypes]:
-    """By digest the types of each content that a branch was given by a load.
+    """By digest the types of each of these contents that a branch was given by a load.
 
     Args:
         but: the id of a run that does not count.
     """
-    published = _loads(graph, branch, incarnation, RunStatus.PUBLISHED)
-    # Committed by a process that was killed before it could record it.
-    landed = [
+    sought = frozenset(digests)
+    loads = (
         load
-        for run in graph.list_runs(target_branch=branch, status=RunStatus.RUNNING)
+        # In the order of their lives: one that is published meanwhile is not missed.
+        for status in (RunStatus.RUNNING, RunStatus.PUBLISHED)
+        for run in run_calls.runs_of_operations(graph, branch, status, _loads_any_of(sought))
         if (load := load_of(run)) is not None
         and load.incarnation == incarnation
         and run.run_id != but
-        and run_calls.is_landed(graph, run)
-    ]
+        # One that runs may be committed by a process that was killed before it could record it.
+        and (status is RunStatus.PUBLISHED or run_calls.is_landed(graph, run))
+    )
     found: dict[str, LoadedTypes] = {}
-    for load in (*published, *landed):
+    for load in loads:
         for file in load.files:
+            if file.digest not in sought:
+                continue
             loaded = LoadedTypes(load.types)
             found[file.digest] = found[file.digest] | loaded if file.digest in found else loaded
     return found
+
+
+def _loads_any_of(digests: frozenset[str]) -> Callable[[str], bool]:
+    """Whether an operation hash names one of these contents: a branch has had many loads."""
+
+    def is_sought(operation: str) -> bool:
+        head, _, files = operation.rpartition("|")
+        return head.startswith(_PREFIX) and any(
+            entry.partition(".")[0] in digests for entry in files.split(",")
+        )
+
+    return is_sought
 
 
 def claimed_files(graph: Omnigraph, branch: str, incarnation: str) -> frozenset[str]:
@@ -162,7 +183,8 @@ def facts_of(graph: Omnigraph, run: RunRecord, load: Load) -> LoadFacts:
         incarnation = schema = None
     before: tuple[str, ...] = ()
     if incarnation is not None and run.status is RunStatus.RUNNING:
-        loaded = loaded_contents(graph, run.target_branch, incarnation, but=run.run_id)
+        digests = {file.digest for file in load.files}
+        loaded = loaded_contents(graph, run.target_branch, incarnation, digests, but=run.run_id)
         before = tuple(
             file.digest
             for file in load.files

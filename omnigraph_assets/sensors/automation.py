@@ -129,7 +129,7 @@ class _Look:
     @cached_property
     def busy(self) -> set[str]:
         """Asked for only if some branch has moved."""
-        return busy_branches(self.instance)
+        return busy_branches(self.instance, self.config.name)
 
     @cached_property
     def partitions(self) -> set[str]:

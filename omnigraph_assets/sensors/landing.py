@@ -48,6 +48,8 @@ _ABANDONED_US: Final = 60_000_000
 """How long a planned load may take to be staged before its run counts as gone with its process."""
 _LOOKED_THROUGH: Final = 4 << 20
 """Bytes of small files that one tick looks through for their types."""
+_LOOKED_AT: Final = 32
+"""Files that it opens for that, one after the other: in a bucket each one is a request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,7 @@ def build_drop_sensor(config: GraphConfig, state: AcceptedState, job: Any) -> dg
         hint = f"{unsettled} files have not settled yet" if unsettled else ""
         if not waiting:
             return dg.SensorResult(skip_reason=hint or "no file waits")
-        busy = busy_branches(instance_of(context)) & waiting.keys()
+        busy = busy_branches(instance_of(context), config.name) & waiting.keys()
         last, seen = _read_cursor(context.cursor), _signature(waiting, busy)
         if seen == last.seen and now - last.at < LOOK_AGAIN_SECONDS:
             return dg.SensorResult(skip_reason=hint or last.reason, cursor=context.cursor)
@@ -226,7 +228,8 @@ def _is_of_everything(
     If it did, somebody chose its types: edges alone, say, are refused for the lack of their ends,
     and that is no fault of the file.
     """
-    loaded = loaded_contents(graph, branch, load.incarnation)
+    digests = {file.digest for file in load.files}
+    loaded = loaded_contents(graph, branch, load.incarnation, digests)
     given = [
         LoadedTypes(load.types) | loaded.get(file.digest, LoadedTypes(frozenset()))
         for file in load.files
@@ -242,7 +245,7 @@ def _types_of(
     store: DropStore, files: list[DroppedFile], catalog: Catalog
 ) -> frozenset[str] | None:
     """The types of some small files together; None if they are large, or nobody can tell."""
-    if sum(file.size for file in files) > _LOOKED_THROUGH:
+    if len(files) > _LOOKED_AT or sum(file.size for file in files) > _LOOKED_THROUGH:
         return None
     found: set[str] = set()
     for file in files:

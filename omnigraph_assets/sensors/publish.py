@@ -71,7 +71,7 @@ class _Cursor:
 
 
 def materialisations(
-    graph: Omnigraph, config: GraphConfig, published: Published
+    graph: Omnigraph, config: GraphConfig, published: Published, *, has_previews: bool = True
 ) -> list[dg.AssetMaterialization]:
     """What a publish has made visible, for those who report it from outside of the load."""
     names = Names(config.name)
@@ -82,7 +82,7 @@ def materialisations(
             partition=published.branch,
             metadata=metadata,
         )
-        for output, metadata in table_outputs(graph, config, published)
+        for output, metadata in table_outputs(graph, config, published, has_previews=has_previews)
     ]
 
 
@@ -133,7 +133,7 @@ def build_publish_guard(config: GraphConfig, job: Any) -> dg.SensorDefinition:
         is_due = cursor.is_open or moved != cursor.moved or now - cursor.looked_at > _LOOK_AGAIN_US
         if not is_due and not ended:
             return dg.SensorResult(skip_reason="no run has moved", cursor=context.cursor)
-        busy = busy_branches(instance_of(context))
+        busy = busy_branches(instance_of(context), config.name)
         requests, reasons = [], [f"run {run_id} was dead" for run_id in ended]
         with config.open() as graph:
             events, since, is_open = _unreported(context, graph, config, frozenset(busy), cursor)

@@ -17,7 +17,7 @@ from omnigraph_core.merge.model import MergeStrategy
 from omnigraph_core.policy.model import Action
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from omnigraph_core.engine.rights import Rights
     from omnigraph_core.history.context import GraphContext
@@ -187,4 +187,16 @@ def runs_moved_since(graph: Runs, since: int, status: RunStatus) -> tuple[RunRec
     """Runs that came into a state after a time in microseconds."""
     graph._rights.demand(Action.READ)
     found = RunRegistry(graph._context.store).list(status=status, since=since)
+    return judged(graph._context, found)
+
+
+def runs_of_operations(
+    graph: Runs, target_branch: str, status: RunStatus, is_sought: Callable[[str], bool]
+) -> tuple[RunRecord, ...]:
+    """The runs of a target in one state, of those operation hashes, oldest first.
+
+    Costs a look at each hash, where a list of all runs makes a record of each.
+    """
+    graph._rights.demand(Action.READ)
+    found = RunRegistry(graph._context.store).list(target_branch, status, is_sought=is_sought)
     return judged(graph._context, found)

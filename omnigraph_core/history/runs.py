@@ -246,13 +246,18 @@ class RunRegistry:
         status: RunStatus | None = None,
         *,
         since: int | None = None,
+        is_sought: Callable[[str], bool] | None = None,
     ) -> tuple[RunRecord, ...]:
-        """The runs, oldest first; of one target, in one state, or moved after a time, if given."""
+        """The runs, oldest first; of one target, in one state, or moved after a time, if given.
+
+        Args:
+            is_sought: which operation hashes to list; runs without one are left out then.
+        """
         log = open_log(self._store, GRAPH_RUNS)
         if log is None:
             return ()
         own = None if target_branch is None else pc.field("target_branch") == target_branch
-        return tuple(_runs(log, own, _wanted(status, since)))
+        return tuple(_runs(log, own, _wanted(status, since), is_sought))
 
     def find_by_operation_hash(self, target_branch: str, operation_hash: str) -> RunRecord | None:
         """The newest run of that target and hash, whatever became of it."""
@@ -315,9 +320,13 @@ def _wanted(status: RunStatus | None, since: int | None) -> pa.Expression | None
 
 
 def _runs(
-    log: Log, where: pa.Expression | None, wanted: pa.Expression | None = None
+    log: Log,
+    where: pa.Expression | None,
+    wanted: pa.Expression | None = None,
+    is_sought: Callable[[str], bool] | None = None,
 ) -> list[RunRecord]:
-    return sorted((state.run for state in _states(log, where, wanted).values()), key=_age)
+    states = _states(log, where, wanted, is_sought)
+    return sorted((state.run for state in states.values()), key=_age)
 
 
 def _age(run: RunRecord) -> tuple[int, str]:
@@ -325,7 +334,10 @@ def _age(run: RunRecord) -> tuple[int, str]:
 
 
 def _states(
-    log: Log, where: pa.Expression | None, wanted: pa.Expression | None = None
+    log: Log,
+    where: pa.Expression | None,
+    wanted: pa.Expression | None = None,
+    is_sought: Callable[[str], bool] | None = None,
 ) -> dict[str, _State]:
     """The last state of each run by id, if it is wanted. Rows of a run share what `where` names.
 
@@ -334,6 +346,10 @@ def _states(
     rows = _last_of_each(read(log, where=where))
     if wanted is not None:
         rows = rows.filter(wanted)
+    if is_sought is not None:
+        hashes = rows["operation_hash"].to_pylist()
+        kept = [text is not None and is_sought(text) for text in hashes]
+        rows = rows.filter(pa.array(kept, pa.bool_()))
     return {state.run.run_id: state for state in _decode(rows, log.uri)}
 
 

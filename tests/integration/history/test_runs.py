@@ -125,6 +125,11 @@ def test_lists(local: Store) -> None:
     assert registry.list(since=runs[0].updated_at) == (runs[1], runs[2])
     assert registry.list(status=RunStatus.FAILED, since=runs[0].updated_at - 1) == (failed,)
     assert registry.list(since=runs[2].updated_at) == ()
+    named = registry.begin("main", "01C", 4, operation_hash="load|a")
+    registry.begin("review", "01C", 4, operation_hash="load|b")
+    assert registry.list(is_sought=lambda text: text.endswith("a")) == (named,)
+    assert registry.list("review", is_sought=lambda text: text.endswith("a")) == ()
+    assert registry.list("nowhere", is_sought=lambda _: True) == ()
 
 
 def test_an_operation_is_begun_once(store: Store) -> None:

@@ -111,6 +111,9 @@ def test_several_graphs_live_in_one_code_location(platform: Platform) -> None:
         GraphConfig("not a name", "x")
     with pytest.raises(ConfigError, match="`maintenance_limit` of the graph `others` is 0"):
         GraphConfig("others", "x", maintenance_limit=0)
+    with pytest.raises(ConfigError, match="`mode` of the graph `others` is 'overwrite'") as refused:
+        GraphConfig("others", "x", mode="overwrite")
+    assert "give one of merge, append" in (refused.value.hint or "")
 
 
 def test_definitions_are_made_from_the_state_that_is_kept(platform: Platform) -> None:

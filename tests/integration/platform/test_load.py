@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from omnigraph_assets.loads import run_records
 from omnigraph_core.failpoints import arm
 from omnigraph_core.history.locks import schema_lock
 from omnigraph_core.history.runs import RunStatus
@@ -347,3 +348,24 @@ def test_branches_are_loaded_by_themselves(platform: Platform) -> None:
     assert platform.rows("node:Person", "team/import") == 2
     platform.instance.add_dynamic_partitions("people_branches", ["nowhere"])
     assert not platform.load("nowhere").success  # somebody invented a partition
+
+
+def test_of_past_loads_only_those_of_the_contents_at_hand_are_decoded(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("ann", "bob", "cid"):
+        platform.drop(f"{name}.jsonl", {"type": "Person", "data": {"name": name}})
+        assert platform.load().success
+    runs = platform.graph.list_runs(status=RunStatus.PUBLISHED)
+    loads = [load for run in runs if (load := run_records.load_of(run)) is not None]
+    (digest,) = (file.digest for file in loads[1].files)
+    decoded = []
+    monkeypatch.setattr(
+        run_records,
+        "load_of",
+        lambda run, load_of=run_records.load_of: decoded.append(run) or load_of(run),
+    )
+    found = run_records.loaded_contents(platform.graph, "main", "main", [digest, "0" * 64])
+    assert list(found) == [digest]
+    assert decoded == [runs[1]]
+    assert run_records.loaded_contents(platform.graph, "main", "another", [digest]) == {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.server
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -22,7 +23,7 @@ from omnigraph_core.errors import StorageError
 from omnigraph_core.history.locks import schema_lock
 from omnigraph_core.history.runs import RunStatus
 from tests.support.later import Later
-from tests.support.platform import PEOPLE, WIDER, Platform, carry_out, look, tick
+from tests.support.platform import PEOPLE, SCHEMA, WIDER, Platform, carry_out, look, tick
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -102,6 +103,20 @@ def test_only_the_types_of_a_small_file_are_asked_for(platform: Platform) -> Non
     platform.drop("odd.jsonl", *PEOPLE[:2], '{"type": "Persn", "data": {"name": "eve"}}')
     (request,) = look(platform).run_requests
     assert request.asset_selection is None  # whatever is wrong with it, the load reports
+
+
+def test_many_small_files_are_not_opened_by_the_sensor(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[object] = []
+    usual = LocalDrops.open
+    monkeypatch.setattr(
+        LocalDrops, "open", lambda store, file: opened.append(file) or usual(store, file)
+    )
+    for number in range(landing._LOOKED_AT + 1):
+        platform.drop(f"{number}.jsonl", {"type": "Company", "data": {"name": str(number)}})
+    (request,) = look(platform).run_requests
+    assert (opened, request.asset_selection) == ([], None)
 
 
 @pytest.mark.parametrize("problem", [PermissionError("no"), StorageError("no")])
@@ -292,12 +307,88 @@ def test_commits_of_others_are_shown_and_own_ones_are_not_repeated(platform: Pla
     assert json.loads(third.cursor)["heads"] == {"main": platform.head()}
 
 
+COMPANY = b'{"type": "Company", "data": {"name": "hive"}}'
+
+
+def shown(result: Any) -> list[tuple[str, str]]:
+    return [(event.asset_key.path[-1], event.partition) for event in result.asset_events]
+
+
+def test_a_new_branch_shows_what_others_changed_since_it_was_forked(platform: Platform) -> None:
+    platform.graph.load("\n".join(map(json.dumps, PEOPLE)).encode(), actor="somebody")
+    first = tick(platform, "commits")
+    assert ("Person", "main") in shown(first)
+    assert not any("preview" in event.metadata for event in first.asset_events)
+    for name in ("still", "moved"):
+        platform.graph.branch_create(name)
+    platform.graph.load(COMPANY, branch="moved", actor="somebody")
+    second = tick(platform, "commits", first.cursor)
+    assert shown(second) == [("Company", "moved"), ("manifest", "moved")]
+    # The job that merges shows no table.
+    with platform.config.open() as graph:
+        graph.branch_merge("moved")
+    third = tick(platform, "commits", second.cursor)
+    assert shown(third) == [("Company", "main"), ("manifest", "main")]
+
+
+def test_a_tick_without_time_goes_on_with_the_next_branch(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    branches = ["a", "b", "main"]
+    for branch in branches:
+        if branch != "main":
+            platform.graph.branch_create(branch)
+        platform.graph.load(COMPANY, branch=branch, actor="somebody")
+    monkeypatch.setattr("omnigraph_assets.sensors.commits.BUDGET_SECONDS", 0.0)
+    cursor, seen = None, []
+    for _ in branches:
+        result = tick(platform, "commits", cursor)
+        seen.append({branch for _, branch in shown(result)})
+        cursor = result.cursor
+    assert seen == [{branch} for branch in branches]
+    assert json.loads(cursor)["heads"] == {branch: platform.head(branch) for branch in branches}
+    assert shown(tick(platform, "commits", cursor)) == []
+
+
+def test_a_damaged_branch_does_not_hide_the_others(platform: Platform) -> None:
+    platform.graph.branch_create("a")
+    shutil.rmtree(platform.directory / "graph" / platform.graph.branch_get("a").manifest)
+    platform.graph.load(COMPANY, actor="somebody")
+    assert ("Company", "main") in shown(tick(platform, "commits"))
+
+
 def test_another_schema_refreshes_the_definitions(platform: Platform) -> None:
     assert tick(platform, "commits").run_requests == []
     platform.graph.schema_apply(WIDER)
     (request,) = tick(platform, "commits").run_requests
-    assert request.run_key == platform.graph.schema_show().hash
-    assert platform.run("refresh").success
+    assert platform.run("refresh", tags=dict(request.tags)).success
+    assert tick(platform, "commits").run_requests == [], "the definitions are reloaded by hand"
+
+
+def test_a_refresh_is_asked_for_again_when_it_failed_or_a_schema_comes_back(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def requested() -> list[dg.RunRequest]:
+        return list(tick(platform, "commits").run_requests or ())
+
+    keys = []
+    platform.graph.schema_apply(WIDER)
+    (request,) = requested()
+    keys.append(request.run_key)
+    run = dg.DagsterRun("people_refresh_job", str(uuid4()), tags=dict(request.tags))
+    platform.instance.add_run(run)
+    assert requested() == [], "a refresh is under way"
+    platform.instance.report_run_failed(run)
+    assert requested() == [], "it waits after a failure"
+    monkeypatch.setattr("omnigraph_assets.sensors.schema.FIRST_WAIT", 0.0)
+    for schema in (WIDER, SCHEMA, WIDER):
+        platform.graph.schema_apply(schema)
+        (request,) = requested()
+        keys.append(request.run_key)
+        assert platform.run("refresh", tags=dict(request.tags)).success
+        platform.reload()
+        assert requested() == []
+    assert len(set(keys)) == 4, "Dagster runs no key twice"
 
 
 def test_a_planned_load_that_nobody_works_on_is_planned_again(
@@ -314,6 +405,31 @@ def test_a_planned_load_that_nobody_works_on_is_planned_again(
     (request,) = look(platform).run_requests
     assert platform.graph.get_run(run.run_id).status is RunStatus.ABORTED
     assert carry_out(platform, request).success
+
+
+def test_runs_of_another_graph_hold_up_no_branch(platform: Platform) -> None:
+    tags = {instances.PARTITION: "main"}
+
+    def run(job: str, *keys: str) -> dg.DagsterRun:
+        chosen = frozenset(dg.AssetKey(key.split("/")) for key in keys) or None
+        return dg.DagsterRun(job, str(uuid4()), asset_selection=chosen, tags=tags)
+
+    platform.drop("people.jsonl", *PEOPLE)
+    for other in (
+        run("others_load_job"),
+        run("__ASSET_JOB", "others/nodes/Person"),
+    ):
+        platform.instance.add_run(other)
+    assert len(look(platform).run_requests) == 1
+    for own in (
+        run("people_load_job"),
+        run("people_load_job", "people/nodes/Person"),
+        run("__ASSET_JOB", "others/topology", "people/topology"),
+    ):
+        platform.instance.add_run(own)
+        assert look(platform).skip_message == "a run works on `main`"
+        platform.instance.report_run_failed(own)
+        assert len(look(platform).run_requests) == 1
 
 
 def test_ticks_of_a_process_share_one_instance() -> None:

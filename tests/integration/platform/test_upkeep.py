@@ -207,3 +207,19 @@ def test_old_runs_are_deleted_but_for_the_latest_materialisations(
         assert event is not None
         assert event.run_id == runs[run]
     assert platform.run("retention").success
+
+
+def test_retention_deletes_all_that_is_old_in_pages_until_its_time_is_over(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    instance, future = platform.instance, dt.datetime.now(dt.UTC) + dt.timedelta(hours=1)
+    monkeypatch.setattr("omnigraph_assets.jobs.retention._PAGE", 2)
+    for number in range(7):
+        run = dg.DagsterRun("people_load_job", str(number))
+        instance.add_run(run)
+        instance.report_run_failed(run)
+    jobs = {"people_load_job"}
+    with monkeypatch.context() as hurried:
+        hurried.setattr("omnigraph_assets.jobs.retention.SECONDS", 0.0)
+        assert retention.delete_old_runs(instance, "people", jobs, future) == (1, 0)
+    assert retention.delete_old_runs(instance, "people", jobs, future) == (6, 0)
