@@ -8,7 +8,9 @@ import hashlib
 import json
 import os
 import socket
+import stat
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Sequence
@@ -26,6 +28,8 @@ _END_SECONDS: Final = 2.0
 _BETWEEN_ATTEMPTS: Final = 0.02
 _LONGEST_PATH: Final = 107
 """Bytes in the path of a Unix domain socket."""
+_TEMPORARY: Final = "omnigraph-runs-"
+"""Begins the names of directories for the sockets of instances whose own path is too long."""
 
 
 class ForkFailed(Exception):
@@ -77,6 +81,10 @@ class ForkServerClient:
         """
         if len(os.fsencode(self._path)) > _LONGEST_PATH:
             raise ForkFailed(f"{self._path} is longer than the {_LONGEST_PATH} bytes of a socket")
+        try:
+            ensure_directory(self._path)
+        except OSError as problem:
+            raise ForkFailed(f"{self._path} cannot be used: {problem}") from problem
         try:
             return self._ask(request)
         except ServerGone:  # killed, or just about to end: there is none now, and one is started
@@ -152,8 +160,36 @@ class ForkServerClient:
 
 
 def socket_path(directory: str | Path, executable: str) -> Path:
-    """The socket of the fork server of an instance for a Python."""
-    return Path(directory) / f"runs-{hashlib.sha256(executable.encode()).hexdigest()[:8]}.sock"
+    """The socket of the fork server of an instance for a Python.
+
+    It lies in the directory of the instance, or among temporary files if that path is too long for
+    a socket.
+    """
+    name = f"runs-{_digest(executable)}.sock"
+    path = Path(directory) / name
+    if len(os.fsencode(path)) <= _LONGEST_PATH:
+        return path
+    instance = _digest(os.path.abspath(directory))  # noqa: PTH100 (links stay as they are)
+    return Path(tempfile.gettempdir()) / f"{_TEMPORARY}{os.getuid()}-{instance}" / name
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(os.fsencode(text)).hexdigest()[:8]
+
+
+def ensure_directory(path: Path) -> None:
+    """Make the directory of a socket among temporary files, which only this user may enter.
+
+    Raises:
+        PermissionError: it is there already, and others may enter it: they could take requests.
+    """
+    directory = path.parent
+    if not directory.name.startswith(_TEMPORARY):  # that of the instance
+        return
+    directory.mkdir(mode=0o700, exist_ok=True)
+    found = directory.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise PermissionError(f"{directory} belongs to others, or they may enter it")
 
 
 def server_command(directory: str | Path, executable: str, preload: Sequence[str]) -> list[str]:

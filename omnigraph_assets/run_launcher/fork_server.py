@@ -31,7 +31,7 @@ from dagster._serdes import deserialize_value
 from dagster._utils import get_run_crash_explanation
 from dagster._utils.interrupts import capture_interrupts
 
-from omnigraph_assets.run_launcher.client import GO, SERVER
+from omnigraph_assets.run_launcher.client import GO, SERVER, ensure_directory
 
 _REQUEST_SECONDS: Final = 10.0
 _BACKLOG: Final = 64
@@ -46,6 +46,7 @@ def main(arguments: Sequence[str]) -> int:
     path = Path(options.socket)
     lock = options.lock
     if lock is None:
+        ensure_directory(path)
         lock = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from omnigraph_assets.run_launcher import client
 from tests.support.later import Later
 from tests.support.launched_runs import LAUNCHER, LOCATION, LaunchedRuns
 from tests.support.waiting import wait_until
@@ -19,11 +21,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import dagster as dg
+    from dagster import _serdes as serdes
+    from dagster._core import code_pointer
+    from dagster._core import origin as origins
     from dagster._core.workspace import load_target
+    from dagster._grpc import types as grpc_types
 
     from omnigraph_assets import orphaned_runs
 else:
     dg, load_target = Later("dagster"), Later("dagster._core.workspace.load_target")
+    code_pointer, serdes = Later("dagster._core.code_pointer"), Later("dagster._serdes")
+    origins, grpc_types = Later("dagster._core.origin"), Later("dagster._grpc.types")
     orphaned_runs = Later("omnigraph_assets.orphaned_runs")
 
 ROOT = Path(__file__).parent.parent.parent.parent
@@ -53,6 +61,27 @@ def runs(modules: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[La
         LaunchedRuns(instance, target) as launched,
     ):
         yield launched
+
+
+@pytest.fixture
+def fork_server(tmp_path: Path) -> Iterator[client.ForkServerClient]:
+    """A fork server without a platform; its directory is one that no socket can lie in."""
+    where = (tmp_path / ("d" * 100), sys.executable)
+    Path(where[0]).mkdir()
+    asked = client.ForkServerClient(
+        client.socket_path(*where), client.server_command(*where, preload=())
+    )
+    yield asked
+    asked.close()
+
+
+def request_of(directory: str | None = None) -> str:
+    """A request for a run that does not exist; it is never told to go."""
+    module = code_pointer.ModuleCodePointer("none", "none", directory)
+    repository = origins.RepositoryPythonOrigin(sys.executable, module, None, None, None)
+    job = origins.JobPythonOrigin("none", repository)
+    arguments = grpc_types.ExecuteRunArgs(job, "none", None, set_exit_code_on_failure=True)
+    return str(serdes.serialize_value(arguments))
 
 
 def parent_of(pid: int) -> int:
@@ -150,3 +179,9 @@ def test_the_code_server_starts_what_cannot_be_forked(
         assert instance.run_launcher.terminate(run_id)
         assert others.end(run_id) == "CANCELED"
     assert "ValueError: broken" in capfd.readouterr().err
+
+
+def test_a_fork_server_of_a_deep_directory_answers(fork_server: client.ForkServerClient) -> None:
+    with fork_server.fork(request_of()) as process:
+        assert not is_gone(process.pid)
+    wait_until(lambda: is_gone(process.pid), "a process that was given up")
