@@ -48,13 +48,19 @@ def main(arguments: Sequence[str]) -> int:
     if lock is None:
         ensure_directory(path)
         lock = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o600)
+        # Another process may have started a server. A service waits until that one has ended.
+        at_once = fcntl.LOCK_NB if options.until_stdin_ends else 0
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:  # another process has just started one
+            fcntl.flock(lock, fcntl.LOCK_EX | at_once)
+        except BlockingIOError:
             return 0
     listener = _listen(path) if options.listener is None else socket.socket(fileno=options.listener)
-    _preload(options.preload)
-    work = ForkServer(listener, lock, options).serve()
+    broken = _preload(options.preload)
+    # Said before any fork; nothing of Lance runs here.
+    warnings.filterwarnings("ignore", message="lance is not fork-safe")
+    gc.collect()
+    gc.freeze()  # forked processes share what they do not write to
+    work = ForkServer(listener, lock, options, broken).serve()
     # Outside of the server: a forked process ends as any other, and has none of the server's stack.
     return 0 if work is None else work()
 
@@ -82,27 +88,41 @@ def _listen(path: Path) -> socket.socket:
     return listener
 
 
-def _preload(names: Iterable[str]) -> None:
+def _preload(names: Iterable[str]) -> list[str]:
+    """Import modules; the files that could not be read, as of one that is just being edited.
+
+    Runs that need a module that is missing or broken say so; the others do without.
+    """
+    broken: list[str] = []
     for name in names:
         try:
             importlib.import_module(name)
-        except ImportError as missing:  # runs that need it say so; the others do without
-            sys.stderr.write(f"{name} is not preloaded: {missing}\n")
-    # Said before any fork; nothing of Lance runs here.
-    warnings.filterwarnings("ignore", message="lance is not fork-safe")
-    gc.collect()
-    gc.freeze()  # forked processes share what they do not write to
+        except (ImportError, SyntaxError) as problem:
+            sys.stderr.write(f"{name} is not preloaded: {problem}\n")
+            if isinstance(problem, SyntaxError) and problem.filename:
+                broken.append(problem.filename)
+    return broken
 
 
 class ForkServer:
-    """Forks a process for each request, and reports runs whose process died."""
+    """Forks a process for each request, and reports runs whose process died.
 
-    def __init__(self, listener: socket.socket, lock: int, options: argparse.Namespace) -> None:
+    Args:
+        broken: files of modules that could not be imported.
+    """
+
+    def __init__(
+        self,
+        listener: socket.socket,
+        lock: int,
+        options: argparse.Namespace,
+        broken: Iterable[str] = (),
+    ) -> None:
         self._listener = listener
         self._lock = lock
         self._options = options
         self._lifeline = sys.stdin.fileno() if options.until_stdin_ends else None
-        self._files = _module_files()
+        self._files = _module_files() | _module_files(broken)
         self._is_asked_to_end = self._is_ending = False
         self._runs: dict[int, str] = {}
         """Requests by the process that carries them out."""

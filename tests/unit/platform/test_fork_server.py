@@ -3,8 +3,10 @@ make of requests that go wrong."""
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,6 +17,12 @@ from omnigraph_assets.run_launcher.client import (
     server_command,
     socket_path,
 )
+from tests.support.later import Later
+
+if TYPE_CHECKING:
+    from omnigraph_assets.run_launcher import fork_server
+else:
+    fork_server = Later("omnigraph_assets.run_launcher.fork_server")
 
 LONG = "d" * 120
 
@@ -57,3 +65,29 @@ def test_a_directory_that_others_may_enter_is_not_used(temporary: Path) -> None:
 def test_a_path_that_is_too_long_all_the_same_is_not_used(temporary: Path) -> None:
     with pytest.raises(ForkFailed, match="longer than the 107 bytes of a socket"):
         ForkServerClient(temporary / LONG / "runs.sock", ("false",)).fork("request")
+
+
+def test_modules_that_are_missing_or_being_edited_are_not_preloaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "half_saved.py").write_text("VALUE = (\n")
+    (tmp_path / "importing_it.py").write_text("import half_saved\n")
+    broken = fork_server._preload(["json", "importing_it", "not_there"])
+    assert broken == [str(tmp_path / "half_saved.py")]
+    assert "importing_it" not in sys.modules
+    told = capsys.readouterr().err
+    assert "importing_it is not preloaded: '(' was never closed" in told
+    assert "not_there is not preloaded: No module named 'not_there'" in told
+
+
+def test_edited_files_are_noticed(tmp_path: Path) -> None:
+    file = tmp_path / "module.py"
+    file.write_text("VALUE = 1\n")
+    seen = fork_server._module_files([str(file)])
+    assert seen == fork_server._module_files(seen)
+    file.write_text("VALUE = 100\n")
+    assert seen != fork_server._module_files(seen)
+    file.unlink()
+    assert fork_server._module_files(seen) == {str(file): None}
+    assert str(Path(fork_server.__file__)) in fork_server._module_files()

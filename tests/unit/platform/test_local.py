@@ -47,14 +47,15 @@ def test_all_bad_settings_are_told_at_once() -> None:
         read_places({"SERVER_PORT": "4000"})
 
 
-def test_spark_has_bounded_memory_and_is_known_to_the_code_server_alone(places: Places) -> None:
+def test_spark_has_bounded_memory_and_is_known_to_all_that_start_runs(places: Places) -> None:
     commands = commands_of(places)
     spark = commands["spark"].words
     assert spark[spark.index("--driver-memory") + 1] == "1g"
     assert not any("eventLog" in word for word in spark)
     remote = {"OMNIGRAPH_SPARK_REMOTE": "sc://127.0.0.1:15002"}
-    assert commands["code-server"].variables == remote
-    assert not any(commands[name].variables for name in ("server", "webserver", "daemon"))
+    for name in ("code-server", "fork-server", "webserver", "daemon"):
+        assert commands[name].variables == remote
+    assert not commands["server"].variables
     environment = environment_of(places, {"SPARK_PORT": "15002"})
     assert environment["OMNIGRAPH_PLATFORM_ENGINE"] == "spark"
     assert "SPARK_PORT" not in environment
