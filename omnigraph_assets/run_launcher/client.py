@@ -68,8 +68,8 @@ class ForkServerClient:
     """The fork server at a socket. One that this object has started ends with it."""
 
     def __init__(self, path: Path, command: Sequence[str]) -> None:
-        self._path = path
-        self._command = command
+        self.path = path
+        self.command = command
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -79,12 +79,12 @@ class ForkServerClient:
         Raises:
             ForkFailed: the server cannot be started, or does not answer.
         """
-        if len(os.fsencode(self._path)) > _LONGEST_PATH:
-            raise ForkFailed(f"{self._path} is longer than the {_LONGEST_PATH} bytes of a socket")
+        if len(os.fsencode(self.path)) > _LONGEST_PATH:
+            raise ForkFailed(f"{self.path} is longer than the {_LONGEST_PATH} bytes of a socket")
         try:
-            ensure_directory(self._path)
+            ensure_directory(self.path)
         except OSError as problem:
-            raise ForkFailed(f"{self._path} cannot be used: {problem}") from problem
+            raise ForkFailed(f"{self.path} cannot be used: {problem}") from problem
         try:
             return self._ask(request)
         except ServerGone:  # killed, or just about to end: there is none now, and one is started
@@ -105,7 +105,11 @@ class ForkServerClient:
         if not answer:
             connection.close()
             raise ServerGone("the fork server ended before it answered")
-        return WaitingProcess(int(answer), connection)
+        found = json.loads(answer)
+        if "pid" not in found:
+            connection.close()
+            raise ForkFailed(f"its process cannot begin: {found['problem']}")
+        return WaitingProcess(found["pid"], connection)
 
     def close(self) -> None:
         """Let a server that was started here end, once the runs it has forked are over."""
@@ -137,13 +141,13 @@ class ForkServerClient:
     def _try_connect(self) -> socket.socket | None:
         connection = socket.socket(socket.AF_UNIX)
         try:
-            connection.connect(os.fspath(self._path))
+            connection.connect(os.fspath(self.path))
         except (FileNotFoundError, ConnectionRefusedError):  # never started, or killed
             connection.close()
             return None
         except OSError as problem:
             connection.close()
-            raise ForkFailed(f"{self._path} cannot be reached: {problem}") from problem
+            raise ForkFailed(f"{self.path} cannot be reached: {problem}") from problem
         return connection
 
     def _start(self) -> subprocess.Popen[bytes]:
@@ -151,7 +155,7 @@ class ForkServerClient:
         self.close()
         try:
             return subprocess.Popen(
-                [*self._command, "--until-stdin-ends"],
+                [*self.command, "--until-stdin-ends"],
                 stdin=subprocess.PIPE,
                 start_new_session=True,  # Ctrl-C, or the end of the daemon, is not that of its runs
             )

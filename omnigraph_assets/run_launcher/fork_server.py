@@ -32,6 +32,7 @@ from dagster._utils import get_run_crash_explanation
 from dagster._utils.interrupts import capture_interrupts
 
 from omnigraph_assets.run_launcher.client import GO, SERVER, ensure_directory
+from omnigraph_assets.run_launcher.forked_process import forked_pid
 
 _REQUEST_SECONDS: Final = 10.0
 _BACKLOG: Final = 64
@@ -221,8 +222,8 @@ class ForkServer:
                 return None
             request, code = self._runs.pop(pid, None), os.waitstatus_to_exitcode(status)
             if request is not None and code != 0 and os.fork() == 0:
-                dead, how = request, code
-                return lambda: _report_failed(dead, how)
+                dead, number, how = request, pid, code
+                return lambda: _report_failed(dead, number, how)
 
     def _forked(self, work: Work, wakes: socket.socket, woken: socket.socket) -> Work:
         """Leave everything of the server behind: its lock would outlive it."""
@@ -264,31 +265,49 @@ def _written(path: str) -> tuple[int, int] | None:
 def _execute(request: str, connection: socket.socket) -> int:
     """Execute the run of a request, once whoever has asked for it says so."""
     with capture_interrupts():
-        arguments = deserialize_value(request, ExecuteRunArgs)
-        pointer = arguments.job_origin.repository_origin.code_pointer
-        directory = getattr(pointer, "working_directory", None)
-        if directory:
-            os.chdir(directory)  # as in the code server: settings may hold relative paths
-        try:
-            connection.sendall(f"{os.getpid()}\n".encode())
-            answer = connection.recv(len(GO))
-        except OSError:
-            answer = b""
-        connection.close()
-        if answer != GO:  # given up: the run starts elsewhere, or not at all
-            return 0
-        execute_run_command.main([request], prog_name="execute_run", standalone_mode=False)
+        if _may_begin(request, connection):
+            execute_run_command.main([request], prog_name="execute_run", standalone_mode=False)
     return 0
 
 
-def _report_failed(request: str, code: int) -> int:
-    """Mark a run as failed whose process has ended before it could do so itself."""
+def _may_begin(request: str, connection: socket.socket) -> bool:
+    """Whether the caller says go; if not, the run starts elsewhere, or not at all.
+
+    Whatever fails until then is the caller's to know, and no failure of the run.
+    """
+    connection.settimeout(None)  # storage may be slow; that the caller has gone is seen at once
+    with connection:
+        try:
+            directory = _working_directory(request)
+            if directory:
+                os.chdir(directory)  # as in the code server: settings may hold relative paths
+        except (OSError, ValueError) as problem:
+            answer: dict[str, object] = {"problem": str(problem)}
+        else:
+            answer = {"pid": os.getpid()}
+        try:
+            connection.sendall(f"{json.dumps(answer)}\n".encode())
+            return connection.recv(len(GO)) == GO
+        except OSError:
+            return False
+
+
+def _working_directory(request: str) -> str | None:
+    pointer = deserialize_value(request, ExecuteRunArgs).job_origin.repository_origin.code_pointer
+    return getattr(pointer, "working_directory", None)
+
+
+def _report_failed(request: str, pid: int, code: int) -> int:
+    """Mark a run as failed whose process has ended before it could do so itself.
+
+    A run that another process carries out by now, because this one could not begin, stays.
+    """
     arguments = deserialize_value(request, ExecuteRunArgs)
     if arguments.instance_ref is None:
         return 1
     with DagsterInstance.from_ref(arguments.instance_ref) as instance:
         run = instance.get_run_by_id(arguments.run_id)
-        if run is not None and not run.is_finished:
+        if run is not None and not run.is_finished and forked_pid(run) == pid:
             prefix = f"Run execution process for {run.run_id}"
             instance.report_engine_event(get_run_crash_explanation(prefix, code), run)
             instance.report_run_failed(run)

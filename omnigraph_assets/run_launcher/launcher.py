@@ -5,12 +5,9 @@ for which no process could be forked, start as Dagster starts them: by the code 
 """
 
 import contextlib
-import json
 import os
 import signal
-import socket
 import threading
-import time
 from collections.abc import Mapping
 from typing import Any, Final, Self
 
@@ -31,8 +28,14 @@ from omnigraph_assets.run_launcher.client import (
     server_command,
     socket_path,
 )
+from omnigraph_assets.run_launcher.forked_process import (
+    NO_PROCESS,
+    PROCESS_TAG,
+    forked_pid,
+    forked_process,
+    process_tag,
+)
 
-PROCESS_TAG: Final = ".dagster/forked_process"
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 
 
@@ -92,8 +95,13 @@ class ForkingRunLauncher(DefaultRunLauncher):
         with self._client(origin.executable_path).fork(serialize_value(arguments)) as process:
             # Storage reads a run to tag it and writes it back: the process must not have begun to
             # report, or the status that it reports could be lost.
-            self._instance.add_run_tags(run.run_id, {PROCESS_TAG: _process_tag(run, process.pid)})
-            process.go()
+            self._instance.add_run_tags(run.run_id, {PROCESS_TAG: process_tag(run, process.pid)})
+            try:
+                process.go()
+            except ForkFailed:
+                # The tag would have its code server's process ended and watched by a dead number.
+                self._instance.add_run_tags(run.run_id, {PROCESS_TAG: NO_PROCESS})
+                raise
 
     def _client(self, executable: str) -> ForkServerClient:
         with self._lock:
@@ -106,7 +114,7 @@ class ForkingRunLauncher(DefaultRunLauncher):
 
     def terminate(self, run_id: str) -> bool:
         run = self._instance.get_run_by_id(run_id)
-        pid = None if run is None else _forked_pid(run)
+        pid = None if run is None else forked_pid(run)
         if run is None or pid is None:
             return bool(super().terminate(run_id))  # type: ignore[no-untyped-call]
         if run.is_finished:
@@ -124,7 +132,7 @@ class ForkingRunLauncher(DefaultRunLauncher):
         return True
 
     def check_run_worker_health(self, run: dg.DagsterRun) -> CheckRunHealthResult:
-        pid = _forked_pid(run)
+        pid = forked_pid(run)
         if pid is None:
             return CheckRunHealthResult(WorkerStatus.RUNNING, "its code server watches it")
         if _is_running(run):
@@ -152,23 +160,6 @@ def _local_origin(context: LaunchRunContext) -> JobPythonOrigin | None:
     return origin if is_local and origin.repository_origin.container_image is None else None
 
 
-def _process_tag(run: dg.DagsterRun, pid: int) -> str:
-    process = {"run_id": run.run_id, "pid": pid, "since": time.time(), "host": socket.gethostname()}
-    return json.dumps(process)
-
-
-def _forked_process(run: dg.DagsterRun) -> dict[str, Any] | None:
-    """The process of a run by its tag. Runs that repeat another one inherit the tag of that."""
-    found = json.loads(run.tags.get(PROCESS_TAG, "{}"))
-    is_its_own = found.get("run_id") == run.run_id and found.get("host") == socket.gethostname()
-    return found if is_its_own else None
-
-
-def _forked_pid(run: dg.DagsterRun) -> int | None:
-    process = _forked_process(run)
-    return None if process is None else int(process["pid"])
-
-
 def _is_running(run: dg.DagsterRun) -> bool:
-    process = _forked_process(run)
+    process = forked_process(run)
     return process is not None and is_alive(process["pid"], process["since"])

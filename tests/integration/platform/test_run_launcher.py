@@ -4,7 +4,9 @@ that process."""
 from __future__ import annotations
 
 import os
+import re
 import signal
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -88,6 +90,10 @@ def parent_of(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
+def children_of(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
 def is_gone(pid: int) -> bool:
     return not orphaned_runs.is_alive(pid, 1e12)
 
@@ -147,6 +153,40 @@ def test_runs_go_on_without_the_fork_server_and_others_start(runs: LaunchedRuns)
     assert runs.status(first) == "FAILURE"
 
 
+def test_a_process_that_ends_before_its_start_is_no_failure_of_the_run(
+    runs: LaunchedRuns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = runs.launch("waiting")
+    runs.wait_for_step(kept)
+    server = parent_of(runs.pid(kept))
+    others, tag, ended = set(children_of(server)), runs.instance.add_run_tags, []
+
+    def tag_and_kill(run_id: str, tags: dict[str, str]) -> None:
+        tag(run_id, tags)
+        if not ended:
+            ended.append(runs.pid(run_id))
+            os.kill(server, signal.SIGSTOP)  # it reports when it goes on
+            os.kill(ended[0], signal.SIGKILL)
+            wait_until(lambda: is_gone(ended[0]), "the end of the process")
+
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(runs.instance, "add_run_tags", tag_and_kill)
+            run_id = runs.launch("waiting")
+    finally:
+        os.kill(server, signal.SIGCONT)
+    assert "could not be forked, the code server starts it" in runs.said(run_id)
+    assert runs.end(runs.launch("succeeding")) == "SUCCESS", "it has asked how the process ended"
+    wait_until(lambda: set(children_of(server)) <= others, "its report")
+    launcher = runs.instance.run_launcher
+    runs.wait_for_step(run_id)
+    assert launcher.check_run_worker_health(runs.run(run_id)).status.value == "RUNNING"
+    assert launcher.terminate(run_id)
+    assert runs.end(run_id) == "CANCELED"
+    assert launcher.terminate(kept)
+    assert runs.end(kept) == "CANCELED"
+
+
 def test_a_module_that_was_edited_is_imported_again(runs: LaunchedRuns, modules: Path) -> None:
     def reading(text: str) -> object:
         return {"ops": {"read_module": {"config": text}}}
@@ -185,3 +225,30 @@ def test_a_fork_server_of_a_deep_directory_answers(fork_server: client.ForkServe
     with fork_server.fork(request_of()) as process:
         assert not is_gone(process.pid)
     wait_until(lambda: is_gone(process.pid), "a process that was given up")
+
+
+def test_a_service_waits_until_a_server_that_the_daemon_started_has_ended(
+    fork_server: client.ForkServerClient,
+) -> None:
+    with fork_server.fork(request_of()):
+        pass
+    with subprocess.Popen(fork_server.command, stdin=subprocess.DEVNULL) as service:
+
+        def is_waiting() -> bool:
+            locks = Path("/proc/locks").read_text()
+            return re.search(rf"-> FLOCK .* {service.pid} ", locks) is not None
+
+        wait_until(lambda: is_waiting() or service.poll() is not None, "a server that waits")
+        assert service.poll() is None
+        fork_server.close()
+        wait_until(lambda: not is_waiting() and fork_server.path.exists(), "the other server")
+        with fork_server.fork(request_of()) as process:
+            assert parent_of(process.pid) == service.pid
+        service.terminate()
+
+
+def test_what_goes_wrong_before_a_run_begins_is_the_callers_to_know(
+    fork_server: client.ForkServerClient,
+) -> None:
+    with pytest.raises(client.ForkFailed, match="cannot begin: .*/not/there"):
+        fork_server.fork(request_of("/not/there"))

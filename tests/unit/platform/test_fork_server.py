@@ -3,14 +3,19 @@ make of requests that go wrong."""
 
 from __future__ import annotations
 
+import json
+import os
+import socket
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from omnigraph_assets.run_launcher.client import (
+    GO,
     ForkFailed,
     ForkServerClient,
     ensure_directory,
@@ -20,8 +25,15 @@ from omnigraph_assets.run_launcher.client import (
 from tests.support.later import Later
 
 if TYPE_CHECKING:
+    from dagster import _serdes as serdes
+    from dagster._core import code_pointer
+    from dagster._core import origin as origins
+    from dagster._grpc import types as grpc_types
+
     from omnigraph_assets.run_launcher import fork_server
 else:
+    code_pointer, serdes = Later("dagster._core.code_pointer"), Later("dagster._serdes")
+    origins, grpc_types = Later("dagster._core.origin"), Later("dagster._grpc.types")
     fork_server = Later("omnigraph_assets.run_launcher.fork_server")
 
 LONG = "d" * 120
@@ -91,3 +103,21 @@ def test_edited_files_are_noticed(tmp_path: Path) -> None:
     file.unlink()
     assert fork_server._module_files(seen) == {str(file): None}
     assert str(Path(fork_server.__file__)) in fork_server._module_files()
+
+
+def test_a_process_waits_for_its_start_as_long_as_its_caller_lives() -> None:
+    module = code_pointer.ModuleCodePointer("none", "none", None)
+    repository = origins.RepositoryPythonOrigin(sys.executable, module, None, None, None)
+    job = origins.JobPythonOrigin("none", repository)
+    request = serdes.serialize_value(grpc_types.ExecuteRunArgs(job, "none", None))
+    for said, is_to_begin in ((GO, True), (b"", False)):
+        caller, connection = socket.socketpair()
+        connection.settimeout(60)  # as for the request
+        with caller, ThreadPoolExecutor() as pool:
+            begun = pool.submit(fork_server._may_begin, request, connection)
+            assert json.loads(caller.makefile().readline()) == {"pid": os.getpid()}
+            assert connection.gettimeout() is None
+            caller.sendall(said)
+            caller.shutdown(socket.SHUT_WR)
+            assert begun.result() is is_to_begin
+        assert connection.fileno() == -1
