@@ -21,9 +21,11 @@ GO: Final = b"\n"
 SERVER: Final = "omnigraph_assets.run_launcher.fork_server"
 PRELOAD: Final = ("omnigraph_assets.definitions", "pyspark.sql.connect.session")
 """What a fork server imports besides Dagster. To import the definitions does not build them."""
-_ANSWER_SECONDS: Final = 300.0
-"""How long a server may take to import everything and to fork. One that ends is noticed at once, so
-this is for one that hangs: a busy machine gains nothing by imports that begin elsewhere again."""
+ANSWER_SECONDS: Final = 90.0
+"""How long a server may take to start, import everything and fork. One that ends is noticed at
+once, so this is for one that hangs. It is half of the time that Dagster gives a run to start."""
+_PASSED_OVER_SECONDS: Final = 300.0
+"""How long a server that hung is not asked again: runs are launched one after the other."""
 _END_SECONDS: Final = 2.0
 _BETWEEN_ATTEMPTS: Final = 0.02
 _LONGEST_PATH: Final = 107
@@ -38,6 +40,10 @@ class ForkFailed(Exception):
 
 class ServerGone(ForkFailed):
     """The server ended while it was asked; nothing was begun."""
+
+
+class ServerHangs(ForkFailed):
+    """The server did not answer in time."""
 
 
 class WaitingProcess:
@@ -65,11 +71,19 @@ class WaitingProcess:
 
 
 class ForkServerClient:
-    """The fork server at a socket. One that this object has started ends with it."""
+    """The fork server at a socket. One that this object has started ends with it.
 
-    def __init__(self, path: Path, command: Sequence[str]) -> None:
+    Args:
+        seconds: how long a request may take.
+    """
+
+    def __init__(
+        self, path: Path, command: Sequence[str], seconds: float = ANSWER_SECONDS
+    ) -> None:
         self.path = path
         self.command = command
+        self._seconds = seconds
+        self._hung_at: float | None = None
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -85,20 +99,30 @@ class ForkServerClient:
             ensure_directory(self.path)
         except OSError as problem:
             raise ForkFailed(f"{self.path} cannot be used: {problem}") from problem
+        if self._hung_at is not None and time.monotonic() - self._hung_at < _PASSED_OVER_SECONDS:
+            minutes = _PASSED_OVER_SECONDS / 60
+            raise ForkFailed(f"the fork server did not answer within the last {minutes:.0f} min")
+        end = time.monotonic() + self._seconds
         try:
-            return self._ask(request)
-        except ServerGone:  # killed, or just about to end: there is none now, and one is started
-            return self._ask(request)
+            try:
+                found = self._ask(request, end)
+            except ServerGone:  # killed, or just about to end: another one is started
+                found = self._ask(request, end)
+        except ServerHangs:
+            self._hung_at = time.monotonic()
+            raise
+        self._hung_at = None
+        return found
 
-    def _ask(self, request: str) -> WaitingProcess:
-        connection = self._connected()
+    def _ask(self, request: str, end: float) -> WaitingProcess:
+        connection = self._connected(end)
         try:
-            connection.settimeout(_ANSWER_SECONDS)
+            connection.settimeout(_seconds_until(end))
             connection.sendall(f"{json.dumps(request)}\n".encode())
             answer = connection.makefile("rb").readline()
         except TimeoutError as problem:
             connection.close()
-            raise ForkFailed("the fork server does not answer") from problem
+            raise self._hang() from problem
         except OSError as problem:
             connection.close()
             raise ServerGone(f"the fork server has gone away: {problem}") from problem
@@ -111,6 +135,9 @@ class ForkServerClient:
             raise ForkFailed(f"its process cannot begin: {found['problem']}")
         return WaitingProcess(found["pid"], connection)
 
+    def _hang(self) -> ServerHangs:
+        return ServerHangs(f"the fork server did not answer within {self._seconds:g} s")
+
     def close(self) -> None:
         """Let a server that was started here end, once the runs it has forked are over."""
         process, self._process = self._process, None
@@ -121,22 +148,25 @@ class ForkServerClient:
             waiter.start()
             waiter.join(_END_SECONDS)
 
-    def _connected(self) -> socket.socket:
-        with self._lock:
+    def _connected(self, end: float) -> socket.socket:
+        if not self._lock.acquire(timeout=_seconds_until(end)):
+            raise self._hang()
+        try:
             connection = self._try_connect()
             if connection is not None:
                 return connection
             started = self._process = self._start()
-            end = time.monotonic() + _ANSWER_SECONDS
             while (connection := self._try_connect()) is None:
                 if code := started.poll():
                     raise ForkFailed(f"the fork server ended with {code}")
                 if code == 0:  # another one has the lock: it starts just now, or it was killed
                     started = self._process = self._start()
                 if time.monotonic() > end:
-                    raise ForkFailed(f"the fork server did not start in {_ANSWER_SECONDS:.0f} s")
+                    raise self._hang()
                 time.sleep(_BETWEEN_ATTEMPTS)
-        return connection
+            return connection
+        finally:
+            self._lock.release()
 
     def _try_connect(self) -> socket.socket | None:
         connection = socket.socket(socket.AF_UNIX)
@@ -161,6 +191,11 @@ class ForkServerClient:
             )
         except OSError as problem:
             raise ForkFailed(f"the fork server cannot be started: {problem}") from problem
+
+
+def _seconds_until(end: float) -> float:
+    """Never zero, which would mean not to wait at all."""
+    return max(end - time.monotonic(), _BETWEEN_ATTEMPTS)
 
 
 def socket_path(directory: str | Path, executable: str) -> Path:

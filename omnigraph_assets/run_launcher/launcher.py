@@ -22,6 +22,7 @@ from dagster._serdes import ConfigurableClassData, serialize_value
 
 from omnigraph_assets.orphaned_runs import is_alive
 from omnigraph_assets.run_launcher.client import (
+    ANSWER_SECONDS,
     PRELOAD,
     ForkFailed,
     ForkServerClient,
@@ -44,15 +45,19 @@ class ForkingRunLauncher(DefaultRunLauncher):
 
     Args:
         preload: modules that the fork server imports.
+        fork_seconds: how long it may take to start and to fork a run; then the code server starts
+            the run. Dagster's `start_timeout_seconds` has to be longer.
     """
 
     def __init__(
         self,
         inst_data: ConfigurableClassData | None = None,
         preload: tuple[str, ...] = PRELOAD,
+        fork_seconds: float = ANSWER_SECONDS,
     ) -> None:
         super().__init__(inst_data)
         self._preload = preload
+        self._fork_seconds = fork_seconds
         self._lock = threading.Lock()
         self._clients: dict[str, ForkServerClient] = {}
 
@@ -60,13 +65,14 @@ class ForkingRunLauncher(DefaultRunLauncher):
     def config_type(cls) -> UserConfigSchema:
         return {
             "preload": dg.Field([str], is_required=False, default_value=list(PRELOAD)),
+            "fork_seconds": dg.Field(float, is_required=False, default_value=ANSWER_SECONDS),
         }
 
     @classmethod
     def from_config_value(
         cls, inst_data: ConfigurableClassData, config_value: Mapping[str, Any]
     ) -> Self:
-        return cls(inst_data, tuple(config_value["preload"]))
+        return cls(inst_data, tuple(config_value["preload"]), config_value["fork_seconds"])
 
     def launch_run(self, context: LaunchRunContext) -> None:
         run = context.dagster_run
@@ -109,7 +115,7 @@ class ForkingRunLauncher(DefaultRunLauncher):
                 directory = self._instance.root_directory
                 command = server_command(directory, executable, self._preload)
                 path = socket_path(directory, executable)
-                self._clients[executable] = ForkServerClient(path, command)
+                self._clients[executable] = ForkServerClient(path, command, self._fork_seconds)
             return self._clients[executable]
 
     def terminate(self, run_id: str) -> bool:

@@ -38,6 +38,8 @@ else:
 
 ROOT = Path(__file__).parent.parent.parent.parent
 EDITED = "edited_module"
+PATIENCE = 300.0
+"""Seconds for a fork server on a busy machine: another way to start a run would fail its test."""
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +57,7 @@ def modules(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def runs(modules: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LaunchedRuns]:
     """An instance that forks runs, and a code server."""
     preload = ["omnigraph_assets.definitions", "pyspark.sql.connect.session", EDITED]
-    launcher = {**LAUNCHER, "config": {"preload": preload}}
+    launcher = {**LAUNCHER, "config": {"preload": preload, "fork_seconds": PATIENCE}}
     target = load_target.ModuleTarget("tests.support.launched_jobs", None, str(ROOT), LOCATION)
     directory = str(tmp_path_factory.mktemp("home"))
     with (
@@ -71,7 +73,7 @@ def fork_server(tmp_path: Path) -> Iterator[client.ForkServerClient]:
     where = (tmp_path / ("d" * 100), sys.executable)
     Path(where[0]).mkdir()
     asked = client.ForkServerClient(
-        client.socket_path(*where), client.server_command(*where, preload=())
+        client.socket_path(*where), client.server_command(*where, preload=()), PATIENCE
     )
     yield asked
     asked.close()

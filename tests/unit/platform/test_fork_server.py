@@ -13,8 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 
+from omnigraph_assets.local.places import ROOT
+from omnigraph_assets.run_launcher import client
 from omnigraph_assets.run_launcher.client import (
+    ANSWER_SECONDS,
     GO,
     ForkFailed,
     ForkServerClient,
@@ -121,3 +125,44 @@ def test_a_process_waits_for_its_start_as_long_as_its_caller_lives() -> None:
             caller.shutdown(socket.SHUT_WR)
             assert begun.result() is is_to_begin
         assert connection.fileno() == -1
+
+
+def test_a_server_that_hangs_is_passed_over_for_a_while(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with socket.socket(socket.AF_UNIX) as hanging:
+        hanging.bind("runs.sock")
+        hanging.listen()
+        asked = ForkServerClient(Path("runs.sock"), ("false",), 0.1)
+        with pytest.raises(ForkFailed, match="did not answer within 0.1 s"):
+            asked.fork("request")
+        hanging.accept()[0].close()
+        with pytest.raises(ForkFailed, match="did not answer within the last 5 min"):
+            asked.fork("request")
+        hanging.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            hanging.accept()
+        monkeypatch.setattr(client, "_PASSED_OVER_SECONDS", 0.0)
+        with pytest.raises(ForkFailed, match="did not answer within 0.1 s"):
+            asked.fork("request")
+        hanging.accept()[0].close()
+
+
+def test_a_server_that_never_listens_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    asked = ForkServerClient(Path("runs.sock"), ("bash", "-c", "read"), 0.1)
+    with pytest.raises(ForkFailed, match="did not answer within 0.1 s"):
+        asked.fork("request")
+    asked.close()
+    asked = ForkServerClient(Path("runs.sock"), ("bash", "-c", "exit 3"), 60)
+    with pytest.raises(ForkFailed, match="ended with 3"):
+        asked.fork("request")
+    asked.close()
+
+
+def test_a_run_may_start_otherwise_before_dagster_gives_it_up() -> None:
+    settings = yaml.safe_load((ROOT / "dagster.yaml").read_text())
+    assert ANSWER_SECONDS <= settings["run_monitoring"]["start_timeout_seconds"] / 2
