@@ -21,6 +21,7 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -36,6 +37,8 @@ from omnigraph_assets.run_launcher.forked_process import forked_pid
 
 _REQUEST_SECONDS: Final = 10.0
 _BACKLOG: Final = 64
+_BETWEEN_REPORTS: Final = 1.0
+"""Seconds until a run is reported again, as failed, for which there was no process."""
 
 Work = Callable[[], int]
 """What a forked process does; its exit code."""
@@ -127,6 +130,8 @@ class ForkServer:
         self._is_asked_to_end = self._is_ending = False
         self._runs: dict[int, str] = {}
         """Requests by the process that carries them out."""
+        self._dead: list[tuple[str, int, int]] = []
+        """Requests that did not end well, with their process and its code, to be reported."""
         if options.runs is not None:
             with os.fdopen(options.runs) as handed_over:
                 self._runs = {int(pid): text for pid, text in json.load(handed_over).items()}
@@ -145,9 +150,10 @@ class ForkServer:
                 self._end()
             if work := self._reap():
                 return self._forked(work, wakes, woken)
-            if self._is_ending and not self._runs:
+            if self._is_ending and not self._runs and not self._dead:
                 return None
-            ready = select.select(self._sources(wakes), [], [])[0]
+            wait = _BETWEEN_REPORTS if self._dead else None
+            ready = select.select(self._sources(wakes), [], [], wait)[0]
             if wakes in ready:
                 with contextlib.suppress(BlockingIOError):
                     wakes.recv(4096)
@@ -177,22 +183,19 @@ class ForkServer:
             os.close(self._lock)
 
     def _accept(self) -> Work | None:
-        if self._files != _module_files(self._files):
+        if not self._dead and self._files != _module_files(self._files):
             self._restart()
         connection = self._listener.accept()[0]
         connection.settimeout(_REQUEST_SECONDS)
-        try:
-            line = connection.makefile("rb").readline()
-        except OSError:  # it has gone away, or never said what it wants
-            line = b""
-        if not line or threading.active_count() > 1:  # a module that was preloaded has begun one
-            connection.close()
-            return None
-        request: str = json.loads(line)
-        pid = os.fork()
-        if pid == 0:
-            return lambda: _execute(request, connection)
-        self._runs[pid] = request
+        request = _read_request(connection)
+        # No process may be forked beside a thread, which a preloaded module may have begun. Whoever
+        # gets no answer starts the run in another way.
+        if request is not None and threading.active_count() == 1:
+            pid = _try_fork()
+            if pid == 0:
+                return partial(_execute, request, connection)
+            if pid is not None:
+                self._runs[pid] = request
         connection.close()
         return None
 
@@ -213,17 +216,20 @@ class ForkServer:
 
     def _reap(self) -> Work | None:
         """Collect processes that have ended; the one that reports a run which did not end well."""
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
+        with contextlib.suppress(ChildProcessError):  # there is none
+            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+                pid, code = ended[0], os.waitstatus_to_exitcode(ended[1])
+                request = self._runs.pop(pid, None)
+                if request is not None and code != 0:
+                    self._dead.append((request, pid, code))
+        while self._dead:
+            pid_of_report = _try_fork()
+            if pid_of_report is None:  # no memory: with the next look
                 return None
-            if pid == 0:
-                return None
-            request, code = self._runs.pop(pid, None), os.waitstatus_to_exitcode(status)
-            if request is not None and code != 0 and os.fork() == 0:
-                dead, number, how = request, pid, code
-                return lambda: _report_failed(dead, number, how)
+            reported = self._dead.pop()
+            if pid_of_report == 0:
+                return partial(_report_failed, *reported)
+        return None
 
     def _forked(self, work: Work, wakes: socket.socket, woken: socket.socket) -> Work:
         """Leave everything of the server behind: its lock would outlive it."""
@@ -240,6 +246,23 @@ class ForkServer:
         os.dup2(nothing, 0)
         os.close(nothing)
         return work
+
+
+def _read_request(connection: socket.socket) -> str | None:
+    """What a caller wants; None if it has gone away, or has said nothing that makes sense."""
+    try:
+        return str(json.loads(connection.makefile("rb").readline()))
+    except (OSError, ValueError):
+        return None
+
+
+def _try_fork() -> int | None:
+    """Fork as `os.fork` does; None if the system has no place for a process."""
+    try:
+        return os.fork()
+    except OSError as problem:
+        sys.stderr.write(f"no process can be forked: {problem}\n")
+        return None
 
 
 def _module_files(paths: Iterable[str] | None = None) -> dict[str, tuple[int, int] | None]:

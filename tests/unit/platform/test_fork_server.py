@@ -3,11 +3,13 @@ make of requests that go wrong."""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import socket
 import sys
 import tempfile
+from argparse import Namespace
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,6 +31,8 @@ from omnigraph_assets.run_launcher.client import (
 from tests.support.later import Later
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from dagster import _serdes as serdes
     from dagster._core import code_pointer
     from dagster._core import origin as origins
@@ -166,3 +170,72 @@ def test_a_server_that_never_listens_is_given_up(
 def test_a_run_may_start_otherwise_before_dagster_gives_it_up() -> None:
     settings = yaml.safe_load((ROOT / "dagster.yaml").read_text())
     assert ANSWER_SECONDS <= settings["run_monitoring"]["start_timeout_seconds"] / 2
+
+
+@pytest.fixture
+def listener(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
+    monkeypatch.chdir(tmp_path)
+    with fork_server._listen(Path("runs.sock")) as made:
+        yield made
+
+
+@pytest.fixture
+def server(listener: socket.socket) -> fork_server.ForkServer:
+    options = Namespace(socket="runs.sock", until_stdin_ends=False, preload=[], runs=None)
+    return fork_server.ForkServer(listener, -1, options)
+
+
+def forking(monkeypatch: pytest.MonkeyPatch, pid: int | None) -> None:
+    """Have forks of this process end so, or fail; it has threads, and tests to go on with."""
+
+    def fork() -> int:
+        if pid is None:
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        return pid
+
+    monkeypatch.setattr(os, "fork", fork)
+    monkeypatch.setattr("threading.active_count", lambda: 1)
+
+
+def test_only_its_user_may_connect_to_a_fork_server(listener: socket.socket) -> None:
+    assert Path("runs.sock").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_request_that_is_cut_off_is_passed_over(server: fork_server.ForkServer) -> None:
+    for said in (b"", b'"cut', b"\xff\n"):
+        with socket.socket(socket.AF_UNIX) as caller:
+            caller.connect("runs.sock")
+            caller.sendall(said)
+            caller.shutdown(socket.SHUT_WR)
+            assert server._accept() is None
+            assert caller.recv(1) == b""
+
+
+def test_a_caller_without_a_process_is_not_answered(
+    server: fork_server.ForkServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forking(monkeypatch, None)
+    with socket.socket(socket.AF_UNIX) as caller:
+        caller.connect("runs.sock")
+        caller.sendall(b'"request"\n')
+        assert server._accept() is None
+        assert caller.recv(1) == b""
+        assert server._runs == {}
+
+
+def test_runs_that_died_are_reported_once_there_is_a_process_for_it(
+    server: fork_server.ForkServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = [(11, 9), (12, 0), (13, 9)]
+    monkeypatch.setattr(os, "waitpid", lambda *_: ended.pop(0) if ended else (0, 0))
+    server._runs = {11: "killed", 12: "done", 14: "going on"}  # 13 has reported a run
+    forking(monkeypatch, None)
+    assert server._reap() is None
+    assert server._runs == {14: "going on"}
+    assert server._dead == [("killed", 11, -9)]
+    forking(monkeypatch, 21)
+    assert server._reap() is None
+    assert server._dead == []
+    server._dead = [("killed", 11, -9)]
+    forking(monkeypatch, 0)
+    assert server._reap() is not None
