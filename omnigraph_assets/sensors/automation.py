@@ -93,10 +93,7 @@ def build_automation(config: GraphConfig, state: AcceptedState, job: Any) -> dg.
         "run for each branch.",
     )
     def automation(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        marks = {
-            branch: BranchMark(**mark)
-            for branch, mark in json.loads(context.cursor or "{}").items()
-        }
+        marks = _read_marks(context.cursor)
         with config.open() as graph:
             look = _Look(instance_of(context), graph, config, state, catalog, marks)
             ticks = {branch: look.evaluate_branch(branch) for branch in graph.branch_list()}
@@ -113,6 +110,14 @@ def build_automation(config: GraphConfig, state: AcceptedState, job: Any) -> dg.
         )
 
     return automation
+
+
+def _read_marks(text: str | None) -> dict[str, BranchMark]:
+    """The marks of the last tick; a cursor of another release counts as none."""
+    try:
+        return {branch: BranchMark(**mark) for branch, mark in json.loads(text or "{}").items()}
+    except (ValueError, TypeError, AttributeError):
+        return {}
 
 
 @dataclass(frozen=True)

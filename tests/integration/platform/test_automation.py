@@ -14,11 +14,15 @@ from tests.support.platform import tick as tick_of
 
 if TYPE_CHECKING:
     import dagster as dg
+    from dagster._core.definitions import asset_daemon_cursor as cursors
+    from dagster._daemon import asset_daemon
 
     from omnigraph_assets.sensors import automation
     from tests.support.platform import Platform
 else:
     dg, automation = Later("dagster"), Later("omnigraph_assets.sensors.automation")
+    cursors = Later("dagster._core.definitions.asset_daemon_cursor")
+    asset_daemon = Later("dagster._daemon.asset_daemon")
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::dagster.BetaWarning"),
@@ -113,6 +117,21 @@ def test_what_changed_is_requested_once(platform: Platform) -> None:
     for _ in range(3):  # its own commits request nothing
         assert ticks.asked() == {}
     assert json.loads(ticks.cursor or "")["main"]["handled"] == platform.head()
+
+
+def test_a_cursor_of_another_release_counts_as_none(platform: Platform) -> None:
+    ticks = Ticks(platform)
+    platform.drop("people.jsonl", *PEOPLE)
+    assert platform.load().success
+    wanted = ticks.asked()
+    before = cursors.AssetDaemonCursor.empty()
+    for other in (
+        asset_daemon.asset_daemon_cursor_to_instigator_serialized_cursor(before),
+        '{"main": {"seen": "commit"}}',
+        '["main"]',
+    ):
+        ticks.cursor = other
+        assert ticks.asked() == wanted
 
 
 def test_only_the_types_that_changed_are_requested(platform: Platform) -> None:
