@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from omnigraph_assets import config
 from omnigraph_assets.local.files import (
     commands_of,
     describe_embeddings,
     environment_of,
     write_files,
 )
-from omnigraph_assets.local.places import Places, read_places
+from omnigraph_assets.local.places import ENGINES, Places, read_places
 from omnigraph_assets.local.up import reset
 from omnigraph_core.errors import ConfigError
 
@@ -101,6 +102,12 @@ def test_bad_settings_of_spark_are_refused() -> None:
         "CODE_PORT and SPARK_PORT are both",
     ):
         assert told in str(refused.value)
+
+
+def test_engines_are_those_of_the_definitions() -> None:
+    assert ENGINES == config.ENGINES
+    with pytest.raises(ConfigError, match="ENGINE is 'auto': it must be one of spark, local"):
+        read_places({"ENGINE": "auto"})
 
 
 def test_vectors_come_from_a_provider_if_there_is_a_key(places: Places) -> None:
