@@ -6,6 +6,7 @@ the processes of runs are, it is plain.
 """
 
 import os
+import time
 from pathlib import Path
 from typing import Final
 
@@ -18,14 +19,21 @@ _LAUNCHERS: Final = ("DefaultRunLauncher", "ForkingRunLauncher")
 them elsewhere, and watch them by themselves."""
 _SLACK: Final = 5.0
 """Seconds by which clocks of the kernel and of Dagster may differ."""
+_GRACE: Final = 10.0
+"""Seconds that whoever has started a process has to report its end: it knows how it came."""
+_first_seen_dead: Final[dict[str, float]] = {}
+"""When runs were first found without a process, by their ids."""
 
 
-def end_dead_runs(context: dg.SensorEvaluationContext) -> list[str]:
-    """Mark runs of this code location as failed whose process is gone; their ids."""
+def end_dead_runs(
+    context: dg.SensorEvaluationContext, *, grace_seconds: float = _GRACE
+) -> list[str]:
+    """Mark runs of this code location as failed whose process is gone for some time; their ids."""
     instance, here = instance_of(context), context.code_location_origin
     ended: list[str] = []
     if here is None or not _starts_processes(instance):
         return ended
+    dead: set[str] = set()
     for run in instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED])):
         origin = run.remote_job_origin
         if (
@@ -34,10 +42,16 @@ def end_dead_runs(context: dg.SensorEvaluationContext) -> list[str]:
             or not _is_dead(instance, run)
         ):
             continue
+        dead.add(run.run_id)
+        since = _first_seen_dead.setdefault(run.run_id, time.monotonic())
+        if time.monotonic() - since < grace_seconds:
+            continue
         found = instance.get_run_by_id(run.run_id)  # it may have ended in the moment before
         if found is not None and found.status is dg.DagsterRunStatus.STARTED:
             instance.report_run_failed(found, "Its process is gone, and so is who had started it.")
             ended.append(run.run_id)
+    for run_id in _first_seen_dead.keys() - dead:
+        del _first_seen_dead[run_id]
     return ended
 
 

@@ -104,7 +104,8 @@ def commands_of(places: Places) -> dict[str, Command]:
     ports = {name: str(port) for name, port in places.ports.items()}
     code = ("--module-name", "omnigraph_assets.definitions", "--location-name", LOCATION)
     where = ("--host", HOST, "--port")
-    # Runs are processes of the fork server, or of the code server.
+    # Runs are processes of a fork server, or of the code server. The daemon starts a fork server if
+    # it finds none, and so does the webserver if a run is launched there.
     remote = {REMOTE: places.spark_url} if places.has_spark else {}
     commands = {
         "code-server": Command(
@@ -122,9 +123,12 @@ def commands_of(places: Places) -> dict[str, Command]:
             (
                 *(python, "-m", "dagster_webserver", "--workspace", workspace),
                 *(*where, ports["DAGSTER_PORT"]),
-            )
+            ),
+            remote,
         ),
-        "daemon": Command((python, "-m", "dagster._daemon", "run", "--workspace", workspace)),
+        "daemon": Command(
+            (python, "-m", "dagster._daemon", "run", "--workspace", workspace), remote
+        ),
     }
     return commands | ({"spark": _spark_command(places)} if places.has_spark else {})
 

@@ -18,7 +18,7 @@ PORTS: Final = {"DAGSTER_PORT": 3000, "SERVER_PORT": 8080, "CODE_PORT": 4000}
 SPARK_PORTS: Final = {"SPARK_PORT": 15002, "SPARK_UI_PORT": 4040}
 DIRECTORY: Final = "PLATFORM_DIR"
 LIMIT: Final = "PLATFORM_SECONDS"
-ENGINES: Final = ("spark", "auto", "local")
+ENGINES: Final = ("spark", "local")
 REMOTE: Final = "OMNIGRAPH_SPARK_REMOTE"
 _MEMORY: Final = re.compile(r"[1-9][0-9]*[mg]")
 

@@ -14,8 +14,9 @@ import time
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
-from typing import Final
+from typing import Final, TextIO
 
 from omnigraph_assets.local.places import ROOT, Places
 
@@ -95,10 +96,9 @@ def start_service(
     """Start a process; its output goes to a log of its name, after a restart to the same one."""
     log = places.logs / f"{name}.log"
     with (
-        (places.processes / name).open("w") as held,
+        _claimed(places.processes, name) as held,
         log.open("ab" if is_restart else "wb") as output,
     ):
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         process = subprocess.Popen(
             command,
             cwd=ROOT,
@@ -111,6 +111,24 @@ def start_service(
         )
         held.write(str(process.pid))
     return Service(name, process, log)
+
+
+def _claimed(directory: Path, name: str) -> TextIO:
+    """A file with a service's name, locked. What an ended service has left running holds its own.
+
+    Runs of a fork server do, and `make down` finds them by that file.
+    """
+    for number in count(1):
+        path = directory / (name if number == 1 else f"{name}-{number}")
+        file = path.open("a")  # noqa: SIM115 (whoever claims it closes it)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.close()
+        else:
+            file.truncate(0)
+            return file
+    raise AssertionError("there are always more numbers")
 
 
 def stop_services(services: Iterable[Service]) -> None:

@@ -41,6 +41,7 @@ from omnigraph_assets.local.web import NoAnswer, ask, is_listening
 _BETWEEN_LOOKS: Final = 0.5
 _REMINDER: Final = 15.0
 _STOP_SECONDS: Final = 90.0
+_FORK_SERVER: Final = "fork-server"
 
 
 class CannotStart(Exception):
@@ -101,10 +102,12 @@ class _Start:
         self._environment = environment
         self._commands = commands_of(places)
         self._services: dict[str, Service] = {}
-        self._restarts = Restarts()
         self._spark_was_up = False
-        self._spark_due: float | None = None
-        """When Spark is started again."""
+        self._restarts = {name: Restarts() for name in ("spark", _FORK_SERVER)}
+        self._due: dict[str, float] = {}
+        """When services that have ended are started again."""
+        self._former: list[Service] = []
+        """Fork servers that have ended; their runs may go on."""
         self._stop = threading.Event()
         self._began = time.monotonic()
         self._failed: set[str] = set()
@@ -136,7 +139,7 @@ class _Start:
             self._begin("spark")
         self._begin("code-server", "server")
         self._wait_for(lambda: self._closed_port("CODE_PORT", "the definitions to load"))
-        self._begin("fork-server", "webserver", "daemon")
+        self._begin(_FORK_SERVER, "webserver", "daemon")
         self._wait_for(self._server_missing)
         if places.has_spark:
             self._wait_for(lambda: self._closed_port("SPARK_PORT", "the Spark Connect server"))
@@ -223,7 +226,7 @@ class _Start:
             self._pause()
 
     def _pause(self) -> None:
-        """Wait a moment, then check the services; a Spark server that has ended is started again.
+        """Wait a moment, then check the services; Spark and the fork server are started again.
 
         Raises:
             StopAsked: somebody wants it to end.
@@ -232,10 +235,14 @@ class _Start:
         if self._stop.wait(_BETWEEN_LOOKS):
             raise StopAsked
         for service in list(self._services.values()):
-            if service.code is not None:
-                if service.name != "spark" or not self._spark_was_up:
-                    raise CannotStart(_describe_end(service))
+            if service.code is None:
+                continue
+            if service.name == _FORK_SERVER:
+                self._restart_fork_server(service)
+            elif service.name == "spark" and self._spark_was_up:
                 self._restart_spark(service)
+            else:
+                raise CannotStart(_describe_end(service))
 
     def _restart_spark(self, ended: Service) -> None:
         """Start the Spark server again after a delay. Runs wait for it and go on.
@@ -243,27 +250,53 @@ class _Start:
         Raises:
             CannotStart: it has ended too often.
         """
-        now = time.monotonic()
-        if self._spark_due is None:
-            delay = self._restarts.next_delay(now)
-            if delay is None:
-                often = f"{self._restarts.most} restarts in {self._restarts.seconds / 60:.0f} min"
-                raise CannotStart(f"{_describe_end(ended)}\nit ended again after {often}")
-            self._spark_due = now + delay
-            self._tell(
-                f"spark ended with {ended.code}: restart {self._restarts.count} of "
-                f"{self._restarts.most} in {delay:.0f} s; its log is {ended.log}"
-            )
-        if now >= self._spark_due:
-            self._spark_due = None
+        if self._is_due(ended):
             stop_services([ended])  # what the ended process has started may hold the port
             self._begin("spark", is_restart=True)
 
+    def _restart_fork_server(self, ended: Service) -> None:
+        """Start the fork server again after a delay, unless it has ended too often.
+
+        Its runs go on meanwhile, and no run needs it: others start more slowly.
+        """
+        try:
+            if not self._is_due(ended):
+                return
+        except CannotStart as problem:
+            self._tell(f"{problem}; runs start without it")
+            del self._services[_FORK_SERVER]
+        else:
+            self._begin(_FORK_SERVER, is_restart=True)
+        self._former.append(ended)
+
+    def _is_due(self, ended: Service) -> bool:
+        """Whether a service is to be started again now; each restart waits longer.
+
+        Raises:
+            CannotStart: it has ended too often.
+        """
+        name, now, restarts = ended.name, time.monotonic(), self._restarts[ended.name]
+        if name not in self._due:
+            delay = restarts.next_delay(now)
+            if delay is None:
+                often = f"{restarts.most} restarts in {restarts.seconds / 60:.0f} min"
+                raise CannotStart(f"{_describe_end(ended)}\nit ended again after {often}")
+            self._due[name] = now + delay
+            self._tell(
+                f"{name} ended with {ended.code}: restart {restarts.count} of {restarts.most} in "
+                f"{delay:.0f} s; its log is {ended.log}"
+            )
+        if now < self._due[name]:
+            return False
+        del self._due[name]
+        return True
+
     def _stop_all(self) -> None:
         """Services that start runs go first, then those with the runs, then Spark."""
-        having_runs = ("fork-server", "code-server")
+        having_runs = (_FORK_SERVER, "code-server")
+        services = [*self._services.values(), *self._former]
         for names in (self._services.keys() - {*having_runs, "spark"}, having_runs, ("spark",)):
-            stop_services(one for one in self._services.values() if one.name in names)
+            stop_services(one for one in services if one.name in names)
 
     def _tell(self, text: str) -> None:
         say(f"{time.monotonic() - self._began:5.0f} s  {text}")

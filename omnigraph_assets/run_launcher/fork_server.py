@@ -21,6 +21,7 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -31,10 +32,13 @@ from dagster._serdes import deserialize_value
 from dagster._utils import get_run_crash_explanation
 from dagster._utils.interrupts import capture_interrupts
 
-from omnigraph_assets.run_launcher.client import GO, SERVER
+from omnigraph_assets.run_launcher.client import GO, SERVER, ensure_directory
+from omnigraph_assets.run_launcher.forked_process import forked_pid
 
 _REQUEST_SECONDS: Final = 10.0
 _BACKLOG: Final = 64
+_BETWEEN_REPORTS: Final = 1.0
+"""Seconds until a run is reported again, as failed, for which there was no process."""
 
 Work = Callable[[], int]
 """What a forked process does; its exit code."""
@@ -46,14 +50,21 @@ def main(arguments: Sequence[str]) -> int:
     path = Path(options.socket)
     lock = options.lock
     if lock is None:
+        ensure_directory(path)
         lock = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o600)
+        # Another process may have started a server. A service waits until that one has ended.
+        at_once = fcntl.LOCK_NB if options.until_stdin_ends else 0
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:  # another process has just started one
+            fcntl.flock(lock, fcntl.LOCK_EX | at_once)
+        except BlockingIOError:
             return 0
     listener = _listen(path) if options.listener is None else socket.socket(fileno=options.listener)
-    _preload(options.preload)
-    work = ForkServer(listener, lock, options).serve()
+    broken = _preload(options.preload)
+    # Said before any fork; nothing of Lance runs here.
+    warnings.filterwarnings("ignore", message="lance is not fork-safe")
+    gc.collect()
+    gc.freeze()  # forked processes share what they do not write to
+    work = ForkServer(listener, lock, options, broken).serve()
     # Outside of the server: a forked process ends as any other, and has none of the server's stack.
     return 0 if work is None else work()
 
@@ -81,30 +92,46 @@ def _listen(path: Path) -> socket.socket:
     return listener
 
 
-def _preload(names: Iterable[str]) -> None:
+def _preload(names: Iterable[str]) -> list[str]:
+    """Import modules; the files that could not be read, as of one that is just being edited.
+
+    Runs that need a module that is missing or broken say so; the others do without.
+    """
+    broken: list[str] = []
     for name in names:
         try:
             importlib.import_module(name)
-        except ImportError as missing:  # runs that need it say so; the others do without
-            sys.stderr.write(f"{name} is not preloaded: {missing}\n")
-    # Said before any fork; nothing of Lance runs here.
-    warnings.filterwarnings("ignore", message="lance is not fork-safe")
-    gc.collect()
-    gc.freeze()  # forked processes share what they do not write to
+        except (ImportError, SyntaxError) as problem:
+            sys.stderr.write(f"{name} is not preloaded: {problem}\n")
+            if isinstance(problem, SyntaxError) and problem.filename:
+                broken.append(problem.filename)
+    return broken
 
 
 class ForkServer:
-    """Forks a process for each request, and reports runs whose process died."""
+    """Forks a process for each request, and reports runs whose process died.
 
-    def __init__(self, listener: socket.socket, lock: int, options: argparse.Namespace) -> None:
+    Args:
+        broken: files of modules that could not be imported.
+    """
+
+    def __init__(
+        self,
+        listener: socket.socket,
+        lock: int,
+        options: argparse.Namespace,
+        broken: Iterable[str] = (),
+    ) -> None:
         self._listener = listener
         self._lock = lock
         self._options = options
         self._lifeline = sys.stdin.fileno() if options.until_stdin_ends else None
-        self._files = _module_files()
+        self._files = _module_files() | _module_files(broken)
         self._is_asked_to_end = self._is_ending = False
         self._runs: dict[int, str] = {}
         """Requests by the process that carries them out."""
+        self._dead: list[tuple[str, int, int]] = []
+        """Requests that did not end well, with their process and its code, to be reported."""
         if options.runs is not None:
             with os.fdopen(options.runs) as handed_over:
                 self._runs = {int(pid): text for pid, text in json.load(handed_over).items()}
@@ -123,9 +150,10 @@ class ForkServer:
                 self._end()
             if work := self._reap():
                 return self._forked(work, wakes, woken)
-            if self._is_ending and not self._runs:
+            if self._is_ending and not self._runs and not self._dead:
                 return None
-            ready = select.select(self._sources(wakes), [], [])[0]
+            wait = _BETWEEN_REPORTS if self._dead else None
+            ready = select.select(self._sources(wakes), [], [], wait)[0]
             if wakes in ready:
                 with contextlib.suppress(BlockingIOError):
                     wakes.recv(4096)
@@ -155,22 +183,19 @@ class ForkServer:
             os.close(self._lock)
 
     def _accept(self) -> Work | None:
-        if self._files != _module_files(self._files):
+        if not self._dead and self._files != _module_files(self._files):
             self._restart()
         connection = self._listener.accept()[0]
         connection.settimeout(_REQUEST_SECONDS)
-        try:
-            line = connection.makefile("rb").readline()
-        except OSError:  # it has gone away, or never said what it wants
-            line = b""
-        if not line or threading.active_count() > 1:  # a module that was preloaded has begun one
-            connection.close()
-            return None
-        request: str = json.loads(line)
-        pid = os.fork()
-        if pid == 0:
-            return lambda: _execute(request, connection)
-        self._runs[pid] = request
+        request = _read_request(connection)
+        # No process may be forked beside a thread, which a preloaded module may have begun. Whoever
+        # gets no answer starts the run in another way.
+        if request is not None and threading.active_count() == 1:
+            pid = _try_fork()
+            if pid == 0:
+                return partial(_execute, request, connection)
+            if pid is not None:
+                self._runs[pid] = request
         connection.close()
         return None
 
@@ -191,17 +216,20 @@ class ForkServer:
 
     def _reap(self) -> Work | None:
         """Collect processes that have ended; the one that reports a run which did not end well."""
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
+        with contextlib.suppress(ChildProcessError):  # there is none
+            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+                pid, code = ended[0], os.waitstatus_to_exitcode(ended[1])
+                request = self._runs.pop(pid, None)
+                if request is not None and code != 0:
+                    self._dead.append((request, pid, code))
+        while self._dead:
+            pid_of_report = _try_fork()
+            if pid_of_report is None:  # no memory: with the next look
                 return None
-            if pid == 0:
-                return None
-            request, code = self._runs.pop(pid, None), os.waitstatus_to_exitcode(status)
-            if request is not None and code != 0 and os.fork() == 0:
-                dead, how = request, code
-                return lambda: _report_failed(dead, how)
+            reported = self._dead.pop()
+            if pid_of_report == 0:
+                return partial(_report_failed, *reported)
+        return None
 
     def _forked(self, work: Work, wakes: socket.socket, woken: socket.socket) -> Work:
         """Leave everything of the server behind: its lock would outlive it."""
@@ -218,6 +246,23 @@ class ForkServer:
         os.dup2(nothing, 0)
         os.close(nothing)
         return work
+
+
+def _read_request(connection: socket.socket) -> str | None:
+    """What a caller wants; None if it has gone away, or has said nothing that makes sense."""
+    try:
+        return str(json.loads(connection.makefile("rb").readline()))
+    except (OSError, ValueError):
+        return None
+
+
+def _try_fork() -> int | None:
+    """Fork as `os.fork` does; None if the system has no place for a process."""
+    try:
+        return os.fork()
+    except OSError as problem:
+        sys.stderr.write(f"no process can be forked: {problem}\n")
+        return None
 
 
 def _module_files(paths: Iterable[str] | None = None) -> dict[str, tuple[int, int] | None]:
@@ -243,31 +288,49 @@ def _written(path: str) -> tuple[int, int] | None:
 def _execute(request: str, connection: socket.socket) -> int:
     """Execute the run of a request, once whoever has asked for it says so."""
     with capture_interrupts():
-        arguments = deserialize_value(request, ExecuteRunArgs)
-        pointer = arguments.job_origin.repository_origin.code_pointer
-        directory = getattr(pointer, "working_directory", None)
-        if directory:
-            os.chdir(directory)  # as in the code server: settings may hold relative paths
-        try:
-            connection.sendall(f"{os.getpid()}\n".encode())
-            answer = connection.recv(len(GO))
-        except OSError:
-            answer = b""
-        connection.close()
-        if answer != GO:  # given up: the run starts elsewhere, or not at all
-            return 0
-        execute_run_command.main([request], prog_name="execute_run", standalone_mode=False)
+        if _may_begin(request, connection):
+            execute_run_command.main([request], prog_name="execute_run", standalone_mode=False)
     return 0
 
 
-def _report_failed(request: str, code: int) -> int:
-    """Mark a run as failed whose process has ended before it could do so itself."""
+def _may_begin(request: str, connection: socket.socket) -> bool:
+    """Whether the caller says go; if not, the run starts elsewhere, or not at all.
+
+    Whatever fails until then is the caller's to know, and no failure of the run.
+    """
+    connection.settimeout(None)  # storage may be slow; that the caller has gone is seen at once
+    with connection:
+        try:
+            directory = _working_directory(request)
+            if directory:
+                os.chdir(directory)  # as in the code server: settings may hold relative paths
+        except (OSError, ValueError) as problem:
+            answer: dict[str, object] = {"problem": str(problem)}
+        else:
+            answer = {"pid": os.getpid()}
+        try:
+            connection.sendall(f"{json.dumps(answer)}\n".encode())
+            return connection.recv(len(GO)) == GO
+        except OSError:
+            return False
+
+
+def _working_directory(request: str) -> str | None:
+    pointer = deserialize_value(request, ExecuteRunArgs).job_origin.repository_origin.code_pointer
+    return getattr(pointer, "working_directory", None)
+
+
+def _report_failed(request: str, pid: int, code: int) -> int:
+    """Mark a run as failed whose process has ended before it could do so itself.
+
+    A run that another process carries out by now, because this one could not begin, stays.
+    """
     arguments = deserialize_value(request, ExecuteRunArgs)
     if arguments.instance_ref is None:
         return 1
     with DagsterInstance.from_ref(arguments.instance_ref) as instance:
         run = instance.get_run_by_id(arguments.run_id)
-        if run is not None and not run.is_finished:
+        if run is not None and not run.is_finished and forked_pid(run) == pid:
             prefix = f"Run execution process for {run.run_id}"
             instance.report_engine_event(get_run_crash_explanation(prefix, code), run)
             instance.report_run_failed(run)

@@ -5,12 +5,9 @@ for which no process could be forked, start as Dagster starts them: by the code 
 """
 
 import contextlib
-import json
 import os
 import signal
-import socket
 import threading
-import time
 from collections.abc import Mapping
 from typing import Any, Final, Self
 
@@ -25,14 +22,21 @@ from dagster._serdes import ConfigurableClassData, serialize_value
 
 from omnigraph_assets.orphaned_runs import is_alive
 from omnigraph_assets.run_launcher.client import (
+    ANSWER_SECONDS,
     PRELOAD,
     ForkFailed,
     ForkServerClient,
     server_command,
     socket_path,
 )
+from omnigraph_assets.run_launcher.forked_process import (
+    NO_PROCESS,
+    PROCESS_TAG,
+    forked_pid,
+    forked_process,
+    process_tag,
+)
 
-PROCESS_TAG: Final = ".dagster/forked_process"
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 
 
@@ -41,15 +45,19 @@ class ForkingRunLauncher(DefaultRunLauncher):
 
     Args:
         preload: modules that the fork server imports.
+        fork_seconds: how long it may take to start and to fork a run; then the code server starts
+            the run. Dagster's `start_timeout_seconds` has to be longer.
     """
 
     def __init__(
         self,
         inst_data: ConfigurableClassData | None = None,
         preload: tuple[str, ...] = PRELOAD,
+        fork_seconds: float = ANSWER_SECONDS,
     ) -> None:
         super().__init__(inst_data)
         self._preload = preload
+        self._fork_seconds = fork_seconds
         self._lock = threading.Lock()
         self._clients: dict[str, ForkServerClient] = {}
 
@@ -57,13 +65,14 @@ class ForkingRunLauncher(DefaultRunLauncher):
     def config_type(cls) -> UserConfigSchema:
         return {
             "preload": dg.Field([str], is_required=False, default_value=list(PRELOAD)),
+            "fork_seconds": dg.Field(float, is_required=False, default_value=ANSWER_SECONDS),
         }
 
     @classmethod
     def from_config_value(
         cls, inst_data: ConfigurableClassData, config_value: Mapping[str, Any]
     ) -> Self:
-        return cls(inst_data, tuple(config_value["preload"]))
+        return cls(inst_data, tuple(config_value["preload"]), config_value["fork_seconds"])
 
     def launch_run(self, context: LaunchRunContext) -> None:
         run = context.dagster_run
@@ -92,8 +101,13 @@ class ForkingRunLauncher(DefaultRunLauncher):
         with self._client(origin.executable_path).fork(serialize_value(arguments)) as process:
             # Storage reads a run to tag it and writes it back: the process must not have begun to
             # report, or the status that it reports could be lost.
-            self._instance.add_run_tags(run.run_id, {PROCESS_TAG: _process_tag(run, process.pid)})
-            process.go()
+            self._instance.add_run_tags(run.run_id, {PROCESS_TAG: process_tag(run, process.pid)})
+            try:
+                process.go()
+            except ForkFailed:
+                # The tag would have its code server's process ended and watched by a dead number.
+                self._instance.add_run_tags(run.run_id, {PROCESS_TAG: NO_PROCESS})
+                raise
 
     def _client(self, executable: str) -> ForkServerClient:
         with self._lock:
@@ -101,12 +115,12 @@ class ForkingRunLauncher(DefaultRunLauncher):
                 directory = self._instance.root_directory
                 command = server_command(directory, executable, self._preload)
                 path = socket_path(directory, executable)
-                self._clients[executable] = ForkServerClient(path, command)
+                self._clients[executable] = ForkServerClient(path, command, self._fork_seconds)
             return self._clients[executable]
 
     def terminate(self, run_id: str) -> bool:
         run = self._instance.get_run_by_id(run_id)
-        pid = None if run is None else _forked_pid(run)
+        pid = None if run is None else forked_pid(run)
         if run is None or pid is None:
             return bool(super().terminate(run_id))  # type: ignore[no-untyped-call]
         if run.is_finished:
@@ -124,7 +138,7 @@ class ForkingRunLauncher(DefaultRunLauncher):
         return True
 
     def check_run_worker_health(self, run: dg.DagsterRun) -> CheckRunHealthResult:
-        pid = _forked_pid(run)
+        pid = forked_pid(run)
         if pid is None:
             return CheckRunHealthResult(WorkerStatus.RUNNING, "its code server watches it")
         if _is_running(run):
@@ -152,23 +166,6 @@ def _local_origin(context: LaunchRunContext) -> JobPythonOrigin | None:
     return origin if is_local and origin.repository_origin.container_image is None else None
 
 
-def _process_tag(run: dg.DagsterRun, pid: int) -> str:
-    process = {"run_id": run.run_id, "pid": pid, "since": time.time(), "host": socket.gethostname()}
-    return json.dumps(process)
-
-
-def _forked_process(run: dg.DagsterRun) -> dict[str, Any] | None:
-    """The process of a run by its tag. Runs that repeat another one inherit the tag of that."""
-    found = json.loads(run.tags.get(PROCESS_TAG, "{}"))
-    is_its_own = found.get("run_id") == run.run_id and found.get("host") == socket.gethostname()
-    return found if is_its_own else None
-
-
-def _forked_pid(run: dg.DagsterRun) -> int | None:
-    process = _forked_process(run)
-    return None if process is None else int(process["pid"])
-
-
 def _is_running(run: dg.DagsterRun) -> bool:
-    process = _forked_process(run)
+    process = forked_process(run)
     return process is not None and is_alive(process["pid"], process["since"])

@@ -33,10 +33,10 @@ from omnigraph_core.ids import edge_table_key, node_table_key
 from omnigraph_core.schema.catalog import Catalog
 
 DERIVED_TAG: Final = "omnigraph/derived"
-ATTEMPTS: Final = 5
-"""Runs for one commit; after that the branch has to move, or somebody to look."""
 _FIRST_WAIT: Final = 60.0
 """Seconds from a failed run to the next one; each further wait is four times as long."""
+_LONGER_WAITS: Final = 3
+"""After that they stay as long, 64 minutes: a provider may be out for hours on a quiet branch."""
 _INTERVAL: Final = 29
 """Seconds; the daemon evaluates the sensor every 30 s then, as it looks every 5 s."""
 _WALKED: Final = 200
@@ -93,10 +93,7 @@ def build_automation(config: GraphConfig, state: AcceptedState, job: Any) -> dg.
         "run for each branch.",
     )
     def automation(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        marks = {
-            branch: BranchMark(**mark)
-            for branch, mark in json.loads(context.cursor or "{}").items()
-        }
+        marks = _read_marks(context.cursor)
         with config.open() as graph:
             look = _Look(instance_of(context), graph, config, state, catalog, marks)
             ticks = {branch: look.evaluate_branch(branch) for branch in graph.branch_list()}
@@ -113,6 +110,14 @@ def build_automation(config: GraphConfig, state: AcceptedState, job: Any) -> dg.
         )
 
     return automation
+
+
+def _read_marks(text: str | None) -> dict[str, BranchMark]:
+    """The marks of the last tick; a cursor of another release counts as none."""
+    try:
+        return {branch: BranchMark(**mark) for branch, mark in json.loads(text or "{}").items()}
+    except (ValueError, TypeError, AttributeError):
+        return {}
 
 
 @dataclass(frozen=True)
@@ -215,11 +220,11 @@ class _Look:
         target = _target(branch, head)
         attempt = count_runs(self.instance, DERIVED_TAG, target)
         waiting = BranchMark(mark.handled, head)
-        if attempt >= ATTEMPTS:
-            reason = f"derived assets of `{branch}` failed {attempt} times: look at their runs"
-            return BranchTick(waiting, reason=reason)
         if attempt and (seconds := self._seconds_left(target, attempt)) > 0:
-            reason = f"derived assets of `{branch}` failed: the next run is in {seconds:.0f} s"
+            reason = (
+                f"derived assets of `{branch}` failed {attempt} times: look at their runs; "
+                f"the next run is in {seconds:.0f} s"
+            )
             return BranchTick(waiting, reason=reason)
         names = Names(self.config.name)
         indexes = {names.index(type.name) for type in indexed_types(self.catalog)}
@@ -236,7 +241,7 @@ class _Look:
         last = last_run(self.instance, DERIVED_TAG, target)
         if last is None or last.end_time is None:
             return 0.0
-        wait: float = _FIRST_WAIT * 4 ** (attempt - 1)
+        wait: float = _FIRST_WAIT * 4 ** min(attempt - 1, _LONGER_WAITS)
         return last.end_time + wait - time.time()
 
 

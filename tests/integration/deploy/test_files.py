@@ -214,6 +214,28 @@ def test_services_find_each_other() -> None:
     assert secrets == set(re.findall(r"^(\w+)=", example, re.MULTILINE))
 
 
+def instance_of_chart(values: dict[str, Any]) -> dict[str, Any]:
+    """What Dagster's chart writes into dagster.yaml, as far as queue and pools go."""
+    queue = values["dagsterDaemon"]["runCoordinator"]
+    config = queue["config"]["queuedRunCoordinator"]
+    coordinator = {
+        "module": "dagster.core.run_coordinator",
+        "class": queue["type"],
+        "config": {re.sub("[A-Z]", r"_\g<0>", name).lower(): it for name, it in config.items()},
+    }
+    return {"run_coordinator": coordinator, **values["additionalInstanceConfig"]}
+
+
+def instances() -> dict[str, dict[str, Any]]:
+    """The settings of each instance by the file they are from."""
+    chart, compose = "kubernetes/dagster-values.yaml", "dagster/dagster.yaml"
+    return {
+        "dagster.yaml": yaml.safe_load((ROOT / "dagster.yaml").read_text()),
+        compose: dict(documents(compose)[0]),
+        chart: instance_of_chart(documents(chart)[0]),
+    }
+
+
 def test_instances_differ_in_where_things_are() -> None:
     """One machine or many: queues, retries and retention are the same.
 
@@ -228,14 +250,10 @@ def test_instances_differ_in_where_things_are() -> None:
         k: v for k, v in many.items() if k not in places
     }
     (values,) = documents("kubernetes/dagster-values.yaml")
-    queue = values["dagsterDaemon"]["runCoordinator"]["config"]["queuedRunCoordinator"]
-    assert queue["maxConcurrentRuns"] == one["concurrency"]["runs"]["max_concurrent_runs"]
-    assert queue["tagConcurrencyLimits"] == one["concurrency"]["runs"]["tag_concurrency_limits"]
-    coordinator = one["run_coordinator"]["config"]
-    assert queue["dequeueIntervalSeconds"] == coordinator["dequeue_interval_seconds"]
-    more = values["additionalInstanceConfig"]
-    assert more["retention"] == one["retention"]
-    assert more["concurrency"] == {"pools": one["concurrency"]["pools"]}
+    pods = instance_of_chart(values)
+    assert pods["run_coordinator"]["config"] == one["run_coordinator"]["config"]
+    for name in ("retention", "concurrency"):
+        assert pods[name] == one[name]
     pin = f"dagster=={values['dagsterDaemon']['image']['tag']}"
     assert pin in pins(ROOT / "requirements.lock")
 
@@ -305,13 +323,12 @@ def test_runs_are_pods_like_the_code_location() -> None:
     assert location["includeConfigInLaunchedRuns"] == {"enabled": False}
 
 
-@pytest.mark.parametrize("path", ["dagster.yaml", "deploy/dagster/dagster.yaml"])
+@pytest.mark.parametrize("path", instances())
 def test_instance_limits_runs_and_pools(path: str, tmp_path: Path) -> None:
     """Dagster reads the interval, the limits of the queue and the pools as they are meant."""
-    settings = yaml.safe_load((ROOT / path).read_text())
-    places = ("storage", "local_artifact_storage", "compute_logs", "defs_state_storage")
-    for name in places:
-        del settings[name]
+    settings = instances()[path]
+    for name in ("storage", "local_artifact_storage", "compute_logs", "defs_state_storage"):
+        settings.pop(name, None)
     (tmp_path / "dagster.yaml").write_text(yaml.safe_dump(settings))
     with dg.DagsterInstance.from_config(str(tmp_path)) as instance:
         coordinator: Any = instance.run_coordinator

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import time
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,14 +11,18 @@ import pytest
 from tests.support.later import Later
 from tests.support.platform import PEOPLE, WIDER, told
 from tests.support.platform import tick as tick_of
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     import dagster as dg
+    from dagster._core.definitions import asset_daemon_cursor as cursors
+    from dagster._daemon import asset_daemon
 
-    from omnigraph_assets.sensors import automation
     from tests.support.platform import Platform
 else:
-    dg, automation = Later("dagster"), Later("omnigraph_assets.sensors.automation")
+    dg = Later("dagster")
+    cursors = Later("dagster._core.definitions.asset_daemon_cursor")
+    asset_daemon = Later("dagster._daemon.asset_daemon")
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::dagster.BetaWarning"),
@@ -115,6 +119,21 @@ def test_what_changed_is_requested_once(platform: Platform) -> None:
     assert json.loads(ticks.cursor or "")["main"]["handled"] == platform.head()
 
 
+def test_a_cursor_of_another_release_counts_as_none(platform: Platform) -> None:
+    ticks = Ticks(platform)
+    platform.drop("people.jsonl", *PEOPLE)
+    assert platform.load().success
+    wanted = ticks.asked()
+    before = cursors.AssetDaemonCursor.empty()
+    for other in (
+        asset_daemon.asset_daemon_cursor_to_instigator_serialized_cursor(before),
+        '{"main": {"seen": "commit"}}',
+        '["main"]',
+    ):
+        ticks.cursor = other
+        assert ticks.asked() == wanted
+
+
 def test_only_the_types_that_changed_are_requested(platform: Platform) -> None:
     ticks = settled(platform)
     platform.graph.load(COMPANY, mode="merge", actor="somebody")
@@ -145,25 +164,28 @@ def test_no_change_is_forgotten(platform: Platform) -> None:
     assert ticks.asked() == {}
 
 
-def test_a_failed_run_is_repeated_later_and_not_for_ever(
+def test_a_failed_run_is_repeated_ever_later_and_never_given_up(
     platform: Platform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ticks = settled(platform)
     platform.graph.load(COMPANY, mode="merge", actor="somebody")
     wanted = ticks.asked()
     keys = set()
-    monkeypatch.setattr("omnigraph_assets.sensors.automation._FIRST_WAIT", 0.0)
-    for _ in range(automation.ATTEMPTS):
-        assert ticks.asked() == wanted
-        keys.add(ticks.requests[0].run_key)
-        tags = dict(ticks.requests[0].tags)
-        end(platform, started_run(platform, "main", tags), is_success=False)
-        time.sleep(0.01)
-    assert len(keys) == automation.ATTEMPTS
+    with monkeypatch.context() as patch:
+        patch.setattr("omnigraph_assets.sensors.automation._FIRST_WAIT", 0.0)
+        for _ in range(7):
+            assert ticks.asked() == wanted
+            keys.add(ticks.requests[0].run_key)
+            tags = dict(ticks.requests[0].tags)
+            end(platform, started_run(platform, "main", tags), is_success=False)
+            wait_until(lambda: ticks.asked() == wanted, "the wait to be over", seconds=10)
+    assert len(keys) == 7
     assert ticks.asked() == {}
-    assert "failed 5 times: look at their runs" in ticks.reason
+    left = re.search(r"failed 7 times: .*the next run is in (\d+) s", ticks.reason)
+    assert left is not None
+    assert 16 * 60 < int(left[1]) <= 64 * 60
     platform.graph.load(COMPANY.replace(b"hive", b"mill"), mode="merge", actor="somebody")
-    assert ticks.asked() == wanted
+    assert ticks.asked() == wanted, "at once when the branch moves"
 
 
 def test_a_branch_begins_where_its_source_was(platform: Platform) -> None:

@@ -112,7 +112,9 @@ def test_a_run_worker_may_die_anywhere(begun: Begun) -> None:
     until(is_mended, "what was left to be mended")
     for branch, run_id in killed.items():
         assert seen[branch] <= {(), tuple(NAMES)}
-        assert "terminated by signal 9" in faulty.reason(run_id)
+        # Its fork server reports it, or run monitoring, or the guard: whoever looks first.
+        reports = ("terminated by signal 9", "Detected run worker status", "Its process is gone")
+        assert any(report in faulty.reason(run_id) for report in reports)
         assert_loaded_once(faulty, branch)
     left = faulty.graph.list_runs(status=RunStatus.RUNNING)
     assert [run for run in left if run.target_branch in KILLED] == []  # others may be at work

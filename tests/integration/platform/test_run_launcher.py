@@ -4,13 +4,17 @@ that process."""
 from __future__ import annotations
 
 import os
+import re
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from omnigraph_assets.run_launcher import client
 from tests.support.later import Later
 from tests.support.launched_runs import LAUNCHER, LOCATION, LaunchedRuns
 from tests.support.waiting import wait_until
@@ -19,15 +23,23 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import dagster as dg
+    from dagster import _serdes as serdes
+    from dagster._core import code_pointer
+    from dagster._core import origin as origins
     from dagster._core.workspace import load_target
+    from dagster._grpc import types as grpc_types
 
     from omnigraph_assets import orphaned_runs
 else:
     dg, load_target = Later("dagster"), Later("dagster._core.workspace.load_target")
+    code_pointer, serdes = Later("dagster._core.code_pointer"), Later("dagster._serdes")
+    origins, grpc_types = Later("dagster._core.origin"), Later("dagster._grpc.types")
     orphaned_runs = Later("omnigraph_assets.orphaned_runs")
 
 ROOT = Path(__file__).parent.parent.parent.parent
 EDITED = "edited_module"
+PATIENCE = 300.0
+"""Seconds for a fork server on a busy machine: another way to start a run would fail its test."""
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +57,7 @@ def modules(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def runs(modules: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LaunchedRuns]:
     """An instance that forks runs, and a code server."""
     preload = ["omnigraph_assets.definitions", "pyspark.sql.connect.session", EDITED]
-    launcher = {**LAUNCHER, "config": {"preload": preload}}
+    launcher = {**LAUNCHER, "config": {"preload": preload, "fork_seconds": PATIENCE}}
     target = load_target.ModuleTarget("tests.support.launched_jobs", None, str(ROOT), LOCATION)
     directory = str(tmp_path_factory.mktemp("home"))
     with (
@@ -55,8 +67,33 @@ def runs(modules: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[La
         yield launched
 
 
+@pytest.fixture
+def fork_server(tmp_path: Path) -> Iterator[client.ForkServerClient]:
+    """A fork server without a platform; its directory is one that no socket can lie in."""
+    where = (tmp_path / ("d" * 100), sys.executable)
+    Path(where[0]).mkdir()
+    asked = client.ForkServerClient(
+        client.socket_path(*where), client.server_command(*where, preload=()), PATIENCE
+    )
+    yield asked
+    asked.close()
+
+
+def request_of(directory: str | None = None) -> str:
+    """A request for a run that does not exist; it is never told to go."""
+    module = code_pointer.ModuleCodePointer("none", "none", directory)
+    repository = origins.RepositoryPythonOrigin(sys.executable, module, None, None, None)
+    job = origins.JobPythonOrigin("none", repository)
+    arguments = grpc_types.ExecuteRunArgs(job, "none", None, set_exit_code_on_failure=True)
+    return str(serdes.serialize_value(arguments))
+
+
 def parent_of(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def children_of(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def is_gone(pid: int) -> bool:
@@ -114,8 +151,44 @@ def test_runs_go_on_without_the_fork_server_and_others_start(runs: LaunchedRuns)
     # Nobody was there to report it: Dagster's run monitoring asks, and so does the publish guard.
     health = runs.instance.run_launcher.check_run_worker_health(runs.run(first))
     assert health.status.value == "FAILED"
-    assert orphaned_runs.end_dead_runs(seen_from(runs, first)) == [first]
+    assert orphaned_runs.end_dead_runs(seen_from(runs, first)) == [], "others may report it"
+    assert runs.status(first) == "STARTED"
+    assert orphaned_runs.end_dead_runs(seen_from(runs, first), grace_seconds=0.0) == [first]
     assert runs.status(first) == "FAILURE"
+
+
+def test_a_process_that_ends_before_its_start_is_no_failure_of_the_run(
+    runs: LaunchedRuns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = runs.launch("waiting")
+    runs.wait_for_step(kept)
+    server = parent_of(runs.pid(kept))
+    others, tag, ended = set(children_of(server)), runs.instance.add_run_tags, []
+
+    def tag_and_kill(run_id: str, tags: dict[str, str]) -> None:
+        tag(run_id, tags)
+        if not ended:
+            ended.append(runs.pid(run_id))
+            os.kill(server, signal.SIGSTOP)  # it reports when it goes on
+            os.kill(ended[0], signal.SIGKILL)
+            wait_until(lambda: is_gone(ended[0]), "the end of the process")
+
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(runs.instance, "add_run_tags", tag_and_kill)
+            run_id = runs.launch("waiting")
+    finally:
+        os.kill(server, signal.SIGCONT)
+    assert "could not be forked, the code server starts it" in runs.said(run_id)
+    assert runs.end(runs.launch("succeeding")) == "SUCCESS", "it has asked how the process ended"
+    wait_until(lambda: set(children_of(server)) <= others, "its report")
+    launcher = runs.instance.run_launcher
+    runs.wait_for_step(run_id)
+    assert launcher.check_run_worker_health(runs.run(run_id)).status.value == "RUNNING"
+    assert launcher.terminate(run_id)
+    assert runs.end(run_id) == "CANCELED"
+    assert launcher.terminate(kept)
+    assert runs.end(kept) == "CANCELED"
 
 
 def test_a_module_that_was_edited_is_imported_again(runs: LaunchedRuns, modules: Path) -> None:
@@ -150,3 +223,36 @@ def test_the_code_server_starts_what_cannot_be_forked(
         assert instance.run_launcher.terminate(run_id)
         assert others.end(run_id) == "CANCELED"
     assert "ValueError: broken" in capfd.readouterr().err
+
+
+def test_a_fork_server_of_a_deep_directory_answers(fork_server: client.ForkServerClient) -> None:
+    with fork_server.fork(request_of()) as process:
+        assert not is_gone(process.pid)
+    wait_until(lambda: is_gone(process.pid), "a process that was given up")
+
+
+def test_a_service_waits_until_a_server_that_the_daemon_started_has_ended(
+    fork_server: client.ForkServerClient,
+) -> None:
+    with fork_server.fork(request_of()):
+        pass
+    with subprocess.Popen(fork_server.command, stdin=subprocess.DEVNULL) as service:
+
+        def is_waiting() -> bool:
+            locks = Path("/proc/locks").read_text()
+            return re.search(rf"-> FLOCK .* {service.pid} ", locks) is not None
+
+        wait_until(lambda: is_waiting() or service.poll() is not None, "a server that waits")
+        assert service.poll() is None
+        fork_server.close()
+        wait_until(lambda: not is_waiting() and fork_server.path.exists(), "the other server")
+        with fork_server.fork(request_of()) as process:
+            assert parent_of(process.pid) == service.pid
+        service.terminate()
+
+
+def test_what_goes_wrong_before_a_run_begins_is_the_callers_to_know(
+    fork_server: client.ForkServerClient,
+) -> None:
+    with pytest.raises(client.ForkFailed, match="cannot begin: .*/not/there"):
+        fork_server.fork(request_of("/not/there"))

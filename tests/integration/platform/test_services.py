@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import signal
 import subprocess
 import sys
@@ -10,18 +12,22 @@ from typing import TYPE_CHECKING
 import pytest
 
 from omnigraph_assets.local import services
-from omnigraph_assets.local.files import write_files
+from omnigraph_assets.local.files import Command, write_files
 from omnigraph_assets.local.places import ROOT, Places, read_places
 from omnigraph_assets.local.services import (
+    Restarts,
+    holder,
     left_behind,
     start_service,
     stop_left_behind,
     stop_services,
 )
-from omnigraph_assets.local.up import down
+from omnigraph_assets.local.up import CannotStart, _Start, down
 from tests.support.live_platform import until
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 STUBBORN = "trap '' TERM; sleep 600 & echo here; wait; wait"
@@ -62,3 +68,57 @@ def test_what_a_killed_start_has_left_is_stopped_by_down(places: Places) -> None
     assert left_behind(places) == {}
     assert not down(places)
     assert stop_left_behind(places) == []
+
+
+@pytest.fixture
+def start(places: Places) -> Iterator[_Start]:
+    """A start, before its first service."""
+    made = _Start(places, {"PATH": "/usr/bin:/bin"})
+    yield made
+    made._stop_all()
+
+
+def begin(start: _Start, name: str, script: str) -> None:
+    """Start a service that is a script."""
+    start._commands[name] = Command(("bash", "-c", script))
+    start._begin(name)
+
+
+def test_a_fork_server_is_started_again_and_its_runs_go_on(places: Places, start: _Start) -> None:
+    begin(start, "fork-server", "sleep 600 & echo run $!; wait")
+    first = start._services["fork-server"]
+    run = wait_until(lambda: re.search(r"run (\d+)", first.tail), "a run")
+    assert run is not None
+    leader = holder(places.processes / "fork-server")
+    assert leader is not None
+    os.kill(leader, signal.SIGKILL)
+
+    def is_started_again() -> bool:
+        start._pause()
+        return start._services["fork-server"] is not first
+
+    until(is_started_again, "another fork server")
+    os.kill(int(run[1]), 0)
+    assert left_behind(places).keys() == {"fork-server", "fork-server-2"}
+    start._stop_all()
+    assert first.is_gone()
+    assert left_behind(places) == {}
+
+
+def test_the_platform_goes_on_without_a_fork_server_and_without_no_other_service(
+    start: _Start, capsys: pytest.CaptureFixture[str]
+) -> None:
+    begin(start, "fork-server", "echo broken; exit 3")
+    start._restarts["fork-server"] = Restarts(most=1)
+
+    def is_given_up() -> bool:
+        start._pause()
+        return not start._services
+
+    until(is_given_up, "the last restart")
+    told = capsys.readouterr().out
+    assert "fork-server ended with 3: restart 1 of 1" in told
+    assert "runs start without it" in told
+    begin(start, "server", "exit 4")
+    with pytest.raises(CannotStart, match="server ended with 4"):
+        until(start._pause, "the end of a service")

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from omnigraph_assets import config
 from omnigraph_assets.local.files import (
     commands_of,
     describe_embeddings,
     environment_of,
     write_files,
 )
-from omnigraph_assets.local.places import Places, read_places
+from omnigraph_assets.local.places import ENGINES, Places, read_places
 from omnigraph_assets.local.up import reset
 from omnigraph_core.errors import ConfigError
 
@@ -47,14 +48,15 @@ def test_all_bad_settings_are_told_at_once() -> None:
         read_places({"SERVER_PORT": "4000"})
 
 
-def test_spark_has_bounded_memory_and_is_known_to_the_code_server_alone(places: Places) -> None:
+def test_spark_has_bounded_memory_and_is_known_to_all_that_start_runs(places: Places) -> None:
     commands = commands_of(places)
     spark = commands["spark"].words
     assert spark[spark.index("--driver-memory") + 1] == "1g"
     assert not any("eventLog" in word for word in spark)
     remote = {"OMNIGRAPH_SPARK_REMOTE": "sc://127.0.0.1:15002"}
-    assert commands["code-server"].variables == remote
-    assert not any(commands[name].variables for name in ("server", "webserver", "daemon"))
+    for name in ("code-server", "fork-server", "webserver", "daemon"):
+        assert commands[name].variables == remote
+    assert not commands["server"].variables
     environment = environment_of(places, {"SPARK_PORT": "15002"})
     assert environment["OMNIGRAPH_PLATFORM_ENGINE"] == "spark"
     assert "SPARK_PORT" not in environment
@@ -100,6 +102,12 @@ def test_bad_settings_of_spark_are_refused() -> None:
         "CODE_PORT and SPARK_PORT are both",
     ):
         assert told in str(refused.value)
+
+
+def test_engines_are_those_of_the_definitions() -> None:
+    assert ENGINES == config.ENGINES
+    with pytest.raises(ConfigError, match="ENGINE is 'auto': it must be one of spark, local"):
+        read_places({"ENGINE": "auto"})
 
 
 def test_vectors_come_from_a_provider_if_there_is_a_key(places: Places) -> None:
