@@ -9,7 +9,15 @@ from contextlib import contextmanager
 from typing import IO, Any, cast
 from urllib.parse import unquote
 
-from omnigraph_assets.resources.landing import DroppedFile, folder_of, is_dropped
+from omnigraph_assets.resources.landing import (
+    DroppedFile,
+    DropProblem,
+    OnProblem,
+    folder_of,
+    ignore_problem,
+    is_dropped,
+    name_problem,
+)
 from omnigraph_core.errors import ConfigError, StorageError
 
 _S3 = "s3://"
@@ -46,17 +54,23 @@ class S3Drops:
         # A session of its own: the one of the process remembers the account of whoever came first.
         self._client: Any = boto3.session.Session().client("s3")
 
-    def list(self) -> list[DroppedFile]:
+    def list(self, on_problem: OnProblem = ignore_problem) -> list[DroppedFile]:
         with _translated("listing", f"{_S3}{self._bucket}/{self._prefix}"):
-            return sorted(self._found(), key=lambda file: (file.branch, file.address))
+            return sorted(self._found(on_problem), key=lambda file: (file.branch, file.address))
 
-    def _found(self) -> Iterator[DroppedFile]:
+    def _found(self, on_problem: OnProblem) -> Iterator[DroppedFile]:
         pages = self._client.get_paginator("list_objects_v2")
         for page in pages.paginate(Bucket=self._bucket, Prefix=self._prefix):
             for item in page.get("Contents", ()):
                 folder, _, name = item["Key"].removeprefix(self._prefix).partition("/")
-                if is_dropped(name) and "/" not in name and not folder.startswith((".", "_")):
-                    yield self._file(unquote(folder), item["Key"], item["Size"], item)
+                if not is_dropped(name) or "/" in name or folder.startswith((".", "_")):
+                    continue
+                file = self._file(unquote(folder), item["Key"], item["Size"], item)
+                problem = name_problem(f"{folder}{file.branch}{name}")
+                if problem is None:
+                    yield file
+                else:
+                    on_problem(DropProblem(file.address, problem, file.id))
 
     def _file(self, branch: str, key: str, size: int, item: dict[str, Any]) -> DroppedFile:
         written = round(item["LastModified"].timestamp() * 1_000_000)

@@ -23,6 +23,7 @@ from omnigraph_core.history.locks import schema_lock
 from omnigraph_core.history.runs import RunStatus
 from tests.support.later import Later
 from tests.support.platform import PEOPLE, WIDER, Platform, carry_out, look, tick
+from tests.support.privileges import modes_hold
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,7 +57,6 @@ def test_files_are_loaded_once_when_they_have_settled(platform: Platform) -> Non
     platform.reload()
     platform.drop("people.jsonl", *PEOPLE)
     platform.drop("unfinished.jsonl.part", "{")
-    (platform.directory / "drops" / "main" / "folder.jsonl").mkdir()
     platform.graph.branch_create("side")
     platform.drop("side.jsonl", *PEOPLE, branch="side")
     platform.drop("lost.jsonl", *PEOPLE, branch="nowhere")
@@ -87,6 +87,64 @@ def test_files_are_loaded_once_when_they_have_settled(platform: Platform) -> Non
     assert carry_out(platform, repeated).success
     assert [request.partition_key for request in look(platform).run_requests] == ["side"]
     assert platform.head() == head
+
+
+def test_odd_files_are_reported_once_and_keep_no_other_from_being_loaded(
+    platform: Platform, tmp_path: Path
+) -> None:
+    platform.drop("people.jsonl", *PEOPLE)
+    platform.drop("secret.jsonl", *PEOPLE, branch="elsewhere")
+    drops = platform.directory / "drops"
+    main = drops / "main"
+    (main / "folder.jsonl").mkdir()
+    (main / "link.jsonl").symlink_to(drops / "elsewhere" / "secret.jsonl")
+    (main / "loop.jsonl").symlink_to("loop.jsonl")
+    (main / "two\nlines.jsonl").write_text("{}\n")
+    (tmp_path / "target").mkdir()
+    (drops / "linked").symlink_to(tmp_path / "target")
+    os.mkfifo(main / "pipe.jsonl")
+    (main / os.fsdecode(b"\xff.jsonl")).write_text("{}\n")
+    platform.drop("shut.jsonl", *PEOPLE).chmod(0)
+    platform.drop("people.jsonl", *PEOPLE, branch="shut").parent.chmod(0)
+    for name in ("%20", "main%20", "__run__a", "%2F..", "a%0Ab"):
+        platform.drop("people.jsonl", *PEOPLE, branch=name)
+    with modes_hold():
+        first = tick(platform, "drops_sensor")
+    (request,) = first.run_requests
+    assert (request.partition_key, names(request)) == ("main", ["people.jsonl"])
+    said = sorted(event.description.rpartition("/")[2] for event in first.asset_events)
+    assert said == [
+        "\\udcff.jsonl' has a name that is not UTF-8",
+        "a%0Ab' has a name with control characters",
+        "folder.jsonl' is not a regular file",
+        "link.jsonl' is a symbolic link",
+        "linked' is a symbolic link",
+        "loop.jsonl' is a symbolic link",
+        "pipe.jsonl' is not a regular file",
+        "shut' cannot be listed: Permission denied",
+        "shut.jsonl' cannot be read: Permission denied",
+        "two\\nlines.jsonl' has a name with control characters",
+    ]
+    assert carry_out(platform, request).success
+    with modes_hold():
+        second = tick(platform, "drops_sensor", first.cursor)
+        assert (second.run_requests, second.asset_events) == ([], [])
+        assert "left out: " in second.skip_message
+        assert ", and 9 more" in second.skip_message
+        (main / "pipe.jsonl").unlink()
+        (main / "pipe.jsonl").symlink_to("nowhere")
+        (event,) = tick(platform, "drops_sensor", second.cursor).asset_events
+    assert "pipe.jsonl' is a symbolic link" in event.description
+
+
+def test_of_many_odd_files_the_first_are_reported(platform: Platform) -> None:
+    folder = platform.drop("people.jsonl", *PEOPLE).parent
+    for number in range(100):
+        (folder / f"{number:03}.jsonl").mkdir()
+    first = tick(platform, "drops_sensor")
+    assert len(first.asset_events) == 32
+    assert len(first.cursor) < 1000
+    assert tick(platform, "drops_sensor", first.cursor).asset_events == []
 
 
 def test_only_the_types_of_a_small_file_are_asked_for(platform: Platform) -> None:
