@@ -169,9 +169,8 @@ def _plan_op(
                 )
             store = landing_of(target)
             for file in found.finished:
-                if store.look(file) == file:  # else its content is another one by now
+                if store.archive(file, LOADED) is not None:
                     context.log.info("The branch has the content already: %s", file.address)
-                    store.archive(file, LOADED)
             if not found.files:
                 context.log.warning("No file waits for the branch %s: nothing is loaded", branch)
                 return

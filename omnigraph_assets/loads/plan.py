@@ -220,11 +220,12 @@ def archive_loaded(
     assert load is not None
     loaded = loaded_contents(graph, run.target_branch, load.incarnation)
     digests = {file.id: file.digest for file in load.files}
-    return tuple(
+    moved = (
         store.archive(file, LOADED)
         for file in store.list()
         if file.id in digests and is_finished(store, file, loaded[digests[file.id]], catalog)
     )
+    return tuple(address for address in moved if address is not None)
 
 
 def quarantine_invalid(
@@ -239,8 +240,9 @@ def quarantine_invalid(
     for violation in violations:
         if violation["rule"] not in _OF_THE_SET and violation.get("file") is not None:
             reasons.setdefault(violation["file"], []).append(violation)
-    return tuple(
+    moved = (
         quarantine(store, file, {"violations": reasons[file.address]})
         for file in files
-        if file.address in reasons and store.look(file) == file
+        if file.address in reasons
     )
+    return tuple(address for address in moved if address is not None)

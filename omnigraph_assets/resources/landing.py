@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import stat
+import time
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -87,8 +88,12 @@ class DropStore(Protocol):
 
     def open(self, file: DroppedFile) -> IO[bytes]: ...
 
-    def archive(self, file: DroppedFile, folder: str) -> str:
-        """Move a file out of the way; where it is now. One of that name there is not replaced."""
+    def archive(self, file: DroppedFile, folder: str) -> str | None:
+        """Move a file out of the way; where it is now. One of that name there is not replaced.
+
+        Returns:
+            None if it is gone or was written anew: what lies there now waits for a load.
+        """
         ...
 
     def write(self, address: str, text: str) -> None: ...
@@ -124,10 +129,15 @@ def folder_of(branch: str) -> str:
     return quote(branch, safe="")
 
 
-def quarantine(store: DropStore, file: DroppedFile, reason: Mapping[str, object]) -> str:
-    """Put a file that cannot be loaded away, with the reason beside it; where it is now."""
+def quarantine(store: DropStore, file: DroppedFile, reason: Mapping[str, object]) -> str | None:
+    """Put a file that cannot be loaded away, with the reason beside it; where it is now.
+
+    Returns:
+        None if it is gone or was written anew.
+    """
     address = store.archive(file, QUARANTINE)
-    store.write(f"{address}{REASON}", json.dumps(reason, indent=2, default=str) + "\n")
+    if address is not None:
+        store.write(f"{address}{REASON}", json.dumps(reason, indent=2, default=str) + "\n")
     return address
 
 
@@ -182,14 +192,22 @@ class LocalDrops:
             raise OSError(errno.EINVAL, "not a regular file", file.address)
         return os.fdopen(opened, "rb")
 
-    def archive(self, file: DroppedFile, folder: str) -> str:
+    def archive(self, file: DroppedFile, folder: str) -> str | None:
+        if self.look(file) != file:
+            return None
         target = self._root / folder / folder_of(file.branch)
         target.mkdir(parents=True, exist_ok=True)
-        chosen = target / file.name
-        if chosen.exists():
-            chosen = target / f"{file.stamp}-{file.name}"
-        Path(file.address).rename(chosen)
-        return str(chosen)
+        chosen = _free_name(target / file.name, file.stamp)
+        path = Path(file.address)
+        try:
+            path.rename(chosen)
+        except FileNotFoundError:
+            return None
+        if _is_moved(file, chosen.lstat()):
+            return str(chosen)
+        # Whoever writes the file was faster: the new content is no part of the load.
+        chosen.rename(_free_name(path, time.time_ns()))
+        return None
 
     def write(self, address: str, text: str) -> None:
         Path(address).write_text(text)
@@ -221,6 +239,17 @@ def _file_problem(path: Path, state: os.stat_result) -> str | None:
     if not os.access(path, os.R_OK, effective_ids=os.access in os.supports_effective_ids):
         return f"cannot be read: {os.strerror(errno.EACCES)}"
     return None
+
+
+def _free_name(wanted: Path, number: int) -> Path:
+    return wanted.with_name(f"{number}-{wanted.name}") if os.path.lexists(wanted) else wanted
+
+
+def _is_moved(file: DroppedFile, state: os.stat_result) -> bool:
+    """Whether a file that was moved is the one that was to be."""
+    # Its change time is that of the move.
+    is_written = state.st_mtime_ns // 1000 > file.stamp
+    return not is_written and (str(state.st_ino), state.st_size) == (file.tag, file.size)
 
 
 def _file(branch: str, path: Path, state: os.stat_result) -> DroppedFile:

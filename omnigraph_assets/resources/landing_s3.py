@@ -21,6 +21,8 @@ from omnigraph_assets.resources.landing import (
 from omnigraph_core.errors import ConfigError, StorageError
 
 _S3 = "s3://"
+_CHANGED = ("PreconditionFailed", "412", "NoSuchKey", "404")
+"""What a store answers when an object is not the one that was listed."""
 
 
 @contextmanager
@@ -89,16 +91,36 @@ class S3Drops:
             got = self._client.get_object(Bucket=self._bucket, Key=self._key(file.address))
         return cast("IO[bytes]", got["Body"])
 
-    def archive(self, file: DroppedFile, folder: str) -> str:
+    def archive(self, file: DroppedFile, folder: str) -> str | None:
+        if self.look(file) != file:
+            return None
         source = self._key(file.address)
         target = f"{self._prefix}{folder}/{folder_of(file.branch)}/"
         chosen = f"{target}{file.name}"
         if self.look(DroppedFile(file.branch, f"{_S3}{self._bucket}/{chosen}", 0, 0)) is not None:
             chosen = f"{target}{file.stamp}-{file.name}"
         with _translated("moving", file.address):
-            self._client.copy({"Bucket": self._bucket, "Key": source}, self._bucket, chosen)
-            self._client.delete_object(Bucket=self._bucket, Key=source)
+            if not self._try_copy(source, chosen, file.tag):
+                return None
+        # What was written meanwhile waits for a load; a copy of what was loaded is archived.
+        if self.look(file) == file:
+            with _translated("moving", file.address):
+                self._client.delete_object(Bucket=self._bucket, Key=source)
         return f"{_S3}{self._bucket}/{chosen}"
+
+    def _try_copy(self, source: str, target: str, etag: str) -> bool:
+        """Copy a version of an object; False if another one has taken its place."""
+        from botocore.exceptions import ClientError  # as above
+
+        condition = {"CopySourceIfMatch": etag} if etag else {}
+        place = {"Bucket": self._bucket, "Key": source}
+        try:
+            self._client.copy(place, self._bucket, target, ExtraArgs=condition)
+        except ClientError as problem:
+            if problem.response["Error"]["Code"] in _CHANGED:
+                return False
+            raise
+        return True
 
     def write(self, address: str, text: str) -> None:
         with _translated("writing", address):

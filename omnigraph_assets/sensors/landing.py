@@ -328,15 +328,14 @@ def _quarantine(
     moved, problems = [], []
     for file in files:
         try:
-            if store.look(file) != file:  # written anew
-                continue
             address = quarantine(store, file, {"problem": reason})
         except (OSError, StorageError) as error:
             problem = f"was {reason}; it cannot be moved to quarantine: {error}"
             problems.append(DropProblem(file.address, problem, file.id))
             continue
-        metadata = {"file": file.address, "quarantine": address}
-        moved.append(dg.AssetObservation(names.drops, description=reason, metadata=metadata))
+        if address is not None:
+            metadata = {"file": file.address, "quarantine": address}
+            moved.append(dg.AssetObservation(names.drops, description=reason, metadata=metadata))
     return tuple(moved), tuple(problems)
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from omnigraph_assets.resources.landing import LOADED
 from omnigraph_core.failpoints import arm
 from omnigraph_core.history.locks import schema_lock
 from omnigraph_core.history.runs import RunStatus
@@ -323,6 +325,29 @@ def test_a_file_that_is_written_anew_while_it_is_planned_is_not_taken_for_loaded
         patch.setattr("omnigraph_assets.assets.load.plan_files", plan_slowly)
         assert platform.load().success
     assert path.exists()
+    assert platform.load().success
+    assert platform.rows("node:Person") == 3
+
+
+@pytest.mark.parametrize("is_replaced", [True, False])
+def test_a_file_that_is_written_anew_while_it_is_archived_is_not_lost(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch, is_replaced: bool
+) -> None:
+    path = platform.drop("people.jsonl", *PEOPLE)
+    usual = Path.rename
+
+    def rename_late(moved: Path, target: Path) -> Path:
+        if moved == path and moved.stat().st_size > 100:
+            if is_replaced:
+                path.unlink()
+            platform.drop(path.name, {"type": "Person", "data": {"name": "cid"}})
+        return usual(moved, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", rename_late)
+        assert platform.load().success
+    assert "cid" in path.read_text()
+    assert not list((platform.directory / "drops" / LOADED / "main").iterdir())
     assert platform.load().success
     assert platform.rows("node:Person") == 3
 
