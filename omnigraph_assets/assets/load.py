@@ -25,6 +25,7 @@ from omnigraph_assets.config import GraphConfig
 from omnigraph_assets.loads import guard
 from omnigraph_assets.loads.plan import (
     PlannedLoad,
+    archive_finished,
     archive_loaded,
     landing_of,
     plan_files,
@@ -50,7 +51,7 @@ from omnigraph_assets.metadata import (
 )
 from omnigraph_assets.names import Names, output_of
 from omnigraph_assets.resources.graph import open_graph
-from omnigraph_assets.resources.landing import LOADED
+from omnigraph_assets.resources.landing import OnProblem
 from omnigraph_assets.schema_state import AcceptedState
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.errors import ConflictError, DataError, StorageError
@@ -167,10 +168,10 @@ def _plan_op(
                 found = plan_files(
                     graph, target, catalog, branch, addresses=config.files, selected=selected
                 )
-            store = landing_of(target)
-            for file in found.finished:
-                if store.archive(file, LOADED) is not None:
-                    context.log.info("The branch has the content already: %s", file.address)
+            for problem in found.problems:
+                context.log.warning("Left out: %s", problem)
+            for address in archive_finished(target, found.finished, _warn_by(context.log.warning)):
+                context.log.info("The branch has the content already: %s", address)
             if not found.files:
                 context.log.warning("No file waits for the branch %s: nothing is loaded", branch)
                 return
@@ -184,6 +185,11 @@ def _plan_op(
         yield dg.Output(planned.to_json(), metadata={**about, "types": types})
 
     return plan
+
+
+def _warn_by(warn: Callable[[str], None]) -> OnProblem:
+    """Files that cannot be moved now are moved by a later load, or by the drops sensor."""
+    return lambda problem: warn(f"Stays where it is for now: {problem}")
 
 
 def refuse_stale(graph: Omnigraph, branch: str, state: AcceptedState) -> None:
@@ -489,7 +495,7 @@ def archive_published(
 ) -> None:
     """Archive the files of a load; what cannot be moved now is moved by the next load."""
     try:
-        archive_loaded(graph, config, state.catalog, graph.get_run(run_id))
+        archive_loaded(graph, config, state.catalog, graph.get_run(run_id), _warn_by(warn))
     except (OSError, StorageError) as problem:
         warn(f"Files of the load {run_id} stay where they are for now: {problem}")
 

@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import IO, Final, Protocol, TypeAlias
 from urllib.parse import quote, unquote
 
+from omnigraph_core.errors import StorageError
+
 SUFFIXES: Final = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
 LOADED: Final = "_loaded"
 QUARANTINE: Final = "_quarantine"
@@ -139,6 +141,27 @@ def quarantine(store: DropStore, file: DroppedFile, reason: Mapping[str, object]
     if address is not None:
         store.write(f"{address}{REASON}", json.dumps(reason, indent=2, default=str) + "\n")
     return address
+
+
+def moved_files(
+    files: Iterable[DroppedFile],
+    move: Callable[[DroppedFile], str | None],
+    on_problem: OnProblem,
+) -> Iterator[tuple[DroppedFile, str]]:
+    """Move files; those that were moved, and where they are.
+
+    Args:
+        move: one of the ways to put a file away; None if the file stays.
+        on_problem: called for each file that cannot be moved: it keeps no other where it is.
+    """
+    for file in files:
+        try:
+            address = move(file)
+        except (OSError, StorageError) as error:
+            on_problem(DropProblem(file.address, f"cannot be moved: {error}", file.id))
+            continue
+        if address is not None:
+            yield file, address
 
 
 class LocalDrops:

@@ -29,7 +29,13 @@ from omnigraph_assets.loads.run_records import (
     refused_loads,
 )
 from omnigraph_assets.names import Names
-from omnigraph_assets.resources.landing import DroppedFile, DropProblem, DropStore, quarantine
+from omnigraph_assets.resources.landing import (
+    DroppedFile,
+    DropProblem,
+    DropStore,
+    moved_files,
+    quarantine,
+)
 from omnigraph_assets.schema_state import AcceptedState
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.errors import ConfigError, NotFoundError, StorageError
@@ -325,18 +331,16 @@ def _quarantine(
 ) -> tuple[tuple[dg.AssetObservation, ...], tuple[DropProblem, ...]]:
     """Quarantine files; the ones that were moved, and those that cannot be."""
     reason = "refused even when it was loaded alone: the checks of the last load show why"
-    moved, problems = [], []
-    for file in files:
-        try:
-            address = quarantine(store, file, {"problem": reason})
-        except (OSError, StorageError) as error:
-            problem = f"was {reason}; it cannot be moved to quarantine: {error}"
-            problems.append(DropProblem(file.address, problem, file.id))
-            continue
-        if address is not None:
-            metadata = {"file": file.address, "quarantine": address}
-            moved.append(dg.AssetObservation(names.drops, description=reason, metadata=metadata))
-    return tuple(moved), tuple(problems)
+    problems: list[DropProblem] = []
+    moved = tuple(
+        dg.AssetObservation(
+            names.drops, description=reason, metadata={"file": file.address, "quarantine": address}
+        )
+        for file, address in moved_files(
+            files, lambda file: quarantine(store, file, {"problem": reason}), problems.append
+        )
+    )
+    return moved, tuple(problems)
 
 
 def _request(

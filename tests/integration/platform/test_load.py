@@ -10,18 +10,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from omnigraph_assets.resources.landing import LOADED
+from omnigraph_assets.resources.landing import LOADED, LocalDrops, ignore_problem
 from omnigraph_core.failpoints import arm
 from omnigraph_core.history.locks import schema_lock
 from omnigraph_core.history.runs import RunStatus
 from omnigraph_core.settings import PUBLISH_LEASE
 from tests.support.later import Later
 from tests.support.platform import PEOPLE, SCHEMA, WIDER, Platform, carry_out, look, told
+from tests.support.privileges import modes_hold
 
 if TYPE_CHECKING:
     import dagster as dg
 
     from omnigraph_assets.assets import load
+    from omnigraph_assets.resources.landing import DroppedFile, OnProblem
 else:
     dg, load = Later("dagster"), Later("omnigraph_assets.assets.load")
 
@@ -350,6 +352,68 @@ def test_a_file_that_is_written_anew_while_it_is_archived_is_not_lost(
     assert not list((platform.directory / "drops" / LOADED / "main").iterdir())
     assert platform.load().success
     assert platform.rows("node:Person") == 3
+
+
+def test_files_that_cannot_be_read_or_moved_keep_no_others_from_being_loaded(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = platform.drop("a.jsonl", *PEOPLE).parent
+    company = {"type": "Company", "data": {"name": "hive"}}
+    platform.drop("c.jsonl", company)
+    usual = LocalDrops.list
+
+    def list_and_change(
+        store: LocalDrops, on_problem: OnProblem = ignore_problem
+    ) -> list[DroppedFile]:
+        """A file becomes unreadable, one goes, and none can be moved, after they were listed."""
+        found = usual(store, on_problem)
+        shut.chmod(0)
+        folder.chmod(0o700)
+        gone.unlink(missing_ok=True)
+        folder.chmod(0o500)
+        return found
+
+    with monkeypatch.context() as patch, modes_hold():
+        shut, gone = platform.drop("b.jsonl", *PEOPLE), platform.drop("d.jsonl", company)
+        patch.setattr(LocalDrops, "list", list_and_change)
+        result = platform.load()
+        assert result.success
+        assert (platform.rows("node:Person"), platform.rows("node:Company")) == (2, 1)
+        said = [entry.user_message for entry in platform.instance.all_logs(result.run_id)]
+        assert any("b.jsonl' cannot be read: [Errno 13]" in text for text in said)
+        assert any("d.jsonl' cannot be read: [Errno 2]" in text for text in said)
+        assert any("a.jsonl' cannot be moved: [Errno 13]" in text for text in said)
+        # What was loaded and cannot be moved keeps nothing from being loaded either.
+        folder.chmod(0o700)
+        platform.drop("e.jsonl", {"type": "Company", "data": {"name": "mill"}})
+        assert platform.load().success
+        assert platform.rows("node:Company") == 2
+        shut.chmod(0o600)
+        alone = platform.load(plan={"config": {"files": [str(shut)]}})
+        assert not alone.success  # nothing else is to be loaded: the run says why
+    folder.chmod(0o700)
+    shut.chmod(0o600)
+    assert platform.load().success
+    assert not list(folder.iterdir())
+
+
+def test_a_file_that_goes_while_it_is_planned_is_planned_no_more(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    platform.drop("a.jsonl", *PEOPLE)
+    gone = platform.drop("b.jsonl", {"type": "Company", "data": {"name": "hive"}})
+    usual = load.begin_load
+
+    def begin_late(*given: object) -> object:
+        gone.unlink()
+        return usual(*given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("omnigraph_assets.assets.load.begin_load", begin_late)
+        assert not platform.load().success
+    (request,) = look(platform).run_requests  # at once
+    assert carry_out(platform, request).success
+    assert platform.rows("node:Person") == 2
 
 
 def test_nothing_to_load_is_no_failure_and_no_commit(platform: Platform) -> None:
