@@ -263,6 +263,16 @@ def _refuse_changed(graph: Omnigraph, config: GraphConfig, load: PlannedLoad) ->
         )
 
 
+def _refuse_outdated(graph: Omnigraph, config: GraphConfig, run_id: str) -> None:
+    """
+    Raises:
+        dg.Failure: what was read is too old, and its files are not what was planned any more.
+    """
+    if not read_anew(graph, config, graph.get_run(run_id)):
+        reject_load(graph, run_id)
+        raise dg.Failure("its files have changed since they were read", allow_retries=False)
+
+
 def _stage_op(config: GraphConfig, names: Names, kind: str) -> dg.OpDefinition:
     after = {} if kind == "node" else {"nodes": dg.In(int)}
 
@@ -276,6 +286,7 @@ def _stage_op(config: GraphConfig, names: Names, kind: str) -> dg.OpDefinition:
     def stage(context: dg.OpExecutionContext, step: dict[str, Any], **_: Any) -> dg.Output[int]:
         run_id, table_key = step["run_id"], step["table_key"]
         with failures(), open_graph(context, config) as graph, _spark_jobs() as report:
+            _refuse_outdated(graph, config, run_id)
             steps = graph.load_steps(run_id, branch=context.partition_key, engine=config.engine)
             suspects = steps.inspect(table_key)
             staged = steps.stage(table_key)
@@ -325,6 +336,7 @@ def _audit_op(
         planned, branch = planned_load(load), context.partition_key
         found: dict[str, list[dict[str, Any]]] = defaultdict(list)
         with failures(), open_graph(context, config) as graph, _spark_jobs() as report:
+            _refuse_outdated(graph, config, planned.run_id)
             steps = graph.load_steps(planned.run_id, branch=branch, engine=config.engine)
             try:
                 steps.audit()
@@ -472,9 +484,7 @@ def publish_guarded(
     if decision.verdict is guard.Verdict.REJECT:
         reject_load(graph, run_id)
         raise dg.Failure(decision.reason, allow_retries=False)
-    if not read_anew(graph, config, graph.get_run(run_id)):
-        reject_load(graph, run_id)
-        raise dg.Failure("its files have changed since they were read", allow_retries=False)
+    _refuse_outdated(graph, config, run_id)
     try:
         return publish_load(graph, config, run_id)
     except DataError:  # the branch has moved, and the rows do not fit it any more

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import dagster as dg
 
     from omnigraph_assets.assets import load
+    from omnigraph_assets.config import GraphConfig
     from omnigraph_assets.resources.landing import DroppedFile, OnProblem
 else:
     dg, load = Later("dagster"), Later("omnigraph_assets.assets.load")
@@ -199,6 +200,33 @@ def test_a_load_that_waits_for_long_is_of_the_files_it_was_planned_with(
     assert platform.rows("node:Person") == (0 if is_changed else 2)
     assert platform.load().success  # what is there now
     assert platform.rows("node:Person") == (1 if is_changed else 2)
+
+
+@pytest.mark.parametrize("step", ["stage_node", "audit"])
+def test_what_is_read_again_by_a_step_is_what_was_planned(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    path = platform.drop("people.jsonl", *PEOPLE)
+    usual = load.open_graph
+    later = time.time() + PUBLISH_LEASE.read()
+
+    def open_later(context: dg.OpExecutionContext, config: GraphConfig) -> object:
+        """Before a step the file is written anew, and what was read becomes old."""
+        if step in context.op.name and path.exists():
+            platform.drop(path.name, {"type": "Person", "data": {"name": "cid"}})
+            old = SimpleNamespace(time=lambda: later)
+            patch.setattr("omnigraph_core.spark.ingest.kept.time", old)
+        return usual(context, config)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("omnigraph_assets.assets.load.open_graph", open_later)
+        result = platform.load()
+    (failed,) = [event.step_key or "" for event in result.all_events if event.is_step_failure]
+    assert step in failed
+    (run,) = platform.graph.list_runs()
+    assert run.status is RunStatus.ABORTED
+    assert platform.load().success  # what is there now
+    assert platform.rows("node:Person") == 1
 
 
 def test_definitions_of_another_schema_refuse_to_run(platform: Platform) -> None:
