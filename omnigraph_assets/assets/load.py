@@ -350,7 +350,8 @@ def _audit_op(
                 if not found:
                     found[_RECORDS].append({"rule": "record", "message": str(refused)})
                 graph.fail_run(planned.run_id)
-                for address in quarantine_invalid(config, planned.files, problems):
+                warn = _warn_by(context.log.warning)
+                for address in quarantine_invalid(config, planned.files, problems, warn):
                     context.log.warning("Put into quarantine: %s", address)
         about = {"types": nodes + len(edges), **spark_metadata(report.result)}
         yield dg.Output(load, "load", metadata=about)

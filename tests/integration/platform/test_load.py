@@ -123,6 +123,31 @@ def test_refused_rows_are_shown_and_nothing_is_published(platform: Platform) -> 
     assert platform.graph.list_runs(status=RunStatus.RUNNING) == ()
 
 
+def test_refused_rows_are_shown_though_their_file_cannot_be_quarantined(
+    platform: Platform,
+) -> None:
+    bad = platform.drop("bad.jsonl", {"type": "Person", "data": {"name": "cid", "age": 200}})
+    bad.parent.chmod(0o500)
+    with modes_hold():
+        result = platform.load()
+        assert failed_checks(result) == {"people/nodes/Person:staged_rows"}
+        assert bad.exists()
+        # Nor is it tried again and again: the sensor says why it stays.
+        left = look(platform)
+        assert left.run_requests == []
+        assert "bad.jsonl' cannot be moved: [Errno 13]" in left.skip_message
+        assert len(left.asset_events) == 1
+        # A branch of others does not wait for it.
+        platform.graph.branch_create("side")
+        platform.instance.add_dynamic_partitions("people_branches", ["side"])
+        platform.drop("people.jsonl", *PEOPLE, branch="side")
+        (request,) = look(platform).run_requests
+        assert request.partition_key == "side"
+    bad.parent.chmod(0o700)
+    assert len(look(platform).asset_events) == 1
+    assert not bad.exists()
+
+
 def test_a_load_that_has_to_wait_is_published_later_and_once(platform: Platform) -> None:
     before = platform.head()
     platform.drop("people.jsonl", *PEOPLE)
