@@ -298,9 +298,15 @@ def _versions_at(graph: Omnigraph, commit_id: str | None) -> dict[str, int]:
     return {key: entry.table_version for key, entry in tables.items()}
 
 
-def refused_loads(graph: Omnigraph, branch: str, incarnation: str) -> tuple[Load, ...]:
-    """The loads of a branch that were refused for their rows."""
-    return tuple(_loads(graph, branch, incarnation, RunStatus.FAILED))
+def refused_loads(graph: Omnigraph, branch: str, incarnation: str) -> dict[str, Load]:
+    """By the ids of their runs the loads of a branch that were refused for their rows."""
+    runs = graph.list_runs(target_branch=branch, status=RunStatus.FAILED)
+    loads = {run.run_id: load_of(run) for run in runs}
+    return {
+        run_id: load
+        for run_id, load in loads.items()
+        if load is not None and load.incarnation == incarnation
+    }
 
 
 def staged_runs(graph: Omnigraph) -> tuple[RunRecord, ...]:

@@ -18,7 +18,7 @@ import dagster as dg
 from omnigraph_assets.assets.load import CHECK
 from omnigraph_assets.config import GraphConfig
 from omnigraph_assets.instance import busy_branches, count_runs, instance_of, last_run
-from omnigraph_assets.loads.batching import Candidate, Refused, next_batch
+from omnigraph_assets.loads.batching import Candidate, Refused, batch_name, next_batch
 from omnigraph_assets.loads.plan import BATCH, landing_of, table_keys, types_in
 from omnigraph_assets.loads.run_records import (
     Load,
@@ -28,6 +28,7 @@ from omnigraph_assets.loads.run_records import (
     loaded_contents,
     refused_loads,
 )
+from omnigraph_assets.metadata import RUN_TAG
 from omnigraph_assets.names import Names
 from omnigraph_assets.resources.landing import (
     DroppedFile,
@@ -42,6 +43,9 @@ from omnigraph_core.errors import ConfigError, NotFoundError, StorageError
 from omnigraph_core.schema.catalog import Catalog
 
 BATCH_TAG: Final = "omnigraph/batch"
+"""Names the files of a run and the commit it starts from."""
+FILES_TAG: Final = "omnigraph/files"
+"""Names the files alone: they are refused together whatever the branch was at."""
 ATTEMPTS: Final = 3
 """Runs of the same files on the same commit that follow one another at once."""
 BACKOFF_SECONDS: Final = (60.0, 240.0, 960.0, 3840.0)
@@ -246,8 +250,8 @@ def _evaluate_branch(
     candidates = [Candidate(file.address, file.id) for file in free.values()][:BATCH]
     by_id = {file.id: file for file in free.values()}
     refused = [
-        Refused(frozenset(file.id for file in load.files))
-        for load in refused_loads(graph, branch, incarnation)
+        Refused(frozenset(file.id for file in load.files), _batch_of(instance, run_id))
+        for run_id, load in refused_loads(graph, branch, incarnation).items()
         if all(file.id in by_id for file in load.files)
         and (load.types is None or _is_of_everything(graph, branch, load, store, by_id, catalog))
     ]
@@ -272,6 +276,12 @@ def _evaluate_branch(
     types = _types_of(store, chosen, catalog)
     request = _request(names, branch, chosen, types, digest, attempt)
     return _Decision(request, None, events, problems)
+
+
+def _batch_of(instance: dg.DagsterInstance, run_id: str) -> str | None:
+    """The name of the batch that a load was made from; None if somebody else asked for it."""
+    made = last_run(instance, RUN_TAG, run_id)
+    return None if made is None else made.dagster_run.tags.get(FILES_TAG)
 
 
 def _seconds_to_wait(instance: dg.DagsterInstance, batch: str, attempt: int) -> float:
@@ -358,7 +368,7 @@ def _request(
         run_key=f"{batch}#{attempt}",
         partition_key=branch,
         run_config={"ops": {names.named("load"): {"ops": {names.named("plan"): plan}}}},
-        tags={BATCH_TAG: batch},
+        tags={BATCH_TAG: batch, FILES_TAG: batch_name(file.id for file in files)},
         asset_selection=[*selection, names.manifest] if types is not None else None,
         asset_check_keys=[*checks, dg.AssetCheckKey(names.manifest, "staged_records")]
         if types is not None

@@ -264,6 +264,26 @@ def test_a_file_is_not_put_away_for_types_that_were_chosen_by_hand(platform: Pla
     assert not path.exists()
 
 
+def test_the_rest_of_a_file_that_is_bad_does_not_hold_up_other_files(platform: Platform) -> None:
+    lost = {"edge": "Knows", "from": "cid", "to": "zed"}
+    platform.drop("a.jsonl", {"type": "Person", "data": {"name": "cid"}}, lost)
+    person = dg.AssetKey(["people", "nodes", "Person"])
+    assert platform.load(asset_selection=[person]).success
+    platform.drop("b.jsonl", {"type": "Company", "data": {"name": "hive"}})
+    asked = []
+    for _ in range(4):
+        result = look(platform)
+        if not result.run_requests:
+            break
+        asked.append("".join(name[0] for name in names(result.run_requests[0])))
+        carry_out(platform, result.run_requests[0])
+    assert asked == ["ab", "b"]
+    assert platform.rows("node:Company") == 1
+    kept = platform.directory / "drops" / QUARANTINE / "main"
+    assert {path.name for path in kept.glob("*.jsonl")} == {"a.jsonl"}
+    assert not list((platform.directory / "drops" / "main").iterdir())
+
+
 def test_files_of_one_content_are_loaded_once_and_archived_together(platform: Platform) -> None:
     platform.config = replace(platform.config, mode="append")
     platform.reload()
