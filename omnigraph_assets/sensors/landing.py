@@ -38,6 +38,7 @@ from omnigraph_assets.resources.landing import (
     quarantine,
 )
 from omnigraph_assets.schema_state import AcceptedState
+from omnigraph_assets.sensors.backoff import seconds_to_wait
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.errors import ConfigError, NotFoundError, StorageError
 from omnigraph_core.schema.catalog import Catalog
@@ -46,10 +47,6 @@ BATCH_TAG: Final = "omnigraph/batch"
 """Names the files of a run and the commit it starts from."""
 FILES_TAG: Final = "omnigraph/files"
 """Names the files alone: they are refused together whatever the branch was at."""
-ATTEMPTS: Final = 3
-"""Runs of the same files on the same commit that follow one another at once."""
-BACKOFF_SECONDS: Final = (60.0, 240.0, 960.0, 3840.0)
-"""Pauses before further ones; the last one is repeated."""
 LOOK_AGAIN_SECONDS: Final = 60.0
 """After so long, files that wait are looked at again though nothing has changed."""
 _INTERVAL: Final = 4
@@ -266,7 +263,7 @@ def _evaluate_branch(
     key = f"{branch}@{head}:{','.join(sorted(file.id for file in chosen))}"
     digest = hashlib.sha256(key.encode()).hexdigest()[:32]
     attempt = count_runs(instance, BATCH_TAG, digest)
-    seconds = _seconds_to_wait(instance, digest, attempt)
+    seconds = seconds_to_wait(instance, BATCH_TAG, digest, attempt)
     if seconds > 0:
         reason = (
             f"{len(chosen)} files of `{branch}` failed {attempt} times: look at their runs; "
@@ -282,15 +279,6 @@ def _batch_of(instance: dg.DagsterInstance, run_id: str) -> str | None:
     """The name of the batch that a load was made from; None if somebody else asked for it."""
     made = last_run(instance, RUN_TAG, run_id)
     return None if made is None else made.dagster_run.tags.get(FILES_TAG)
-
-
-def _seconds_to_wait(instance: dg.DagsterInstance, batch: str, attempt: int) -> float:
-    """How long files wait for another run: an outage may outlast the first attempts."""
-    last = last_run(instance, BATCH_TAG, batch) if attempt >= ATTEMPTS else None
-    if last is None:
-        return 0.0
-    pause = BACKOFF_SECONDS[min(attempt - ATTEMPTS, len(BACKOFF_SECONDS) - 1)]
-    return last.update_timestamp.timestamp() + pause - time.time()
 
 
 def _is_of_everything(

@@ -35,11 +35,11 @@ from omnigraph_assets.names import Names
 from omnigraph_assets.orphaned_runs import end_dead_runs
 from omnigraph_assets.resources.graph import open_graph
 from omnigraph_assets.schema_state import AcceptedState
+from omnigraph_assets.sensors.backoff import seconds_to_wait
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.errors import NotFoundError
 
 PUBLISH_TAG: Final = "omnigraph/publish"
-ATTEMPTS: Final = 5
 _INTERVAL: Final = 14
 """Seconds; every third loop of the daemon evaluates the sensor."""
 _LOOK_AGAIN_US: Final = 300_000_000
@@ -145,8 +145,11 @@ def build_publish_guard(config: GraphConfig, job: Any) -> dg.SensorDefinition:
                     reasons.append(f"{run.run_id}: a run works on `{run.target_branch}`")
                 elif decision.verdict is guard.Verdict.WAIT:
                     reasons.append(f"{run.run_id} waits: {decision.reason}")
-                elif tries >= ATTEMPTS:
-                    reasons.append(f"{run.run_id} failed {tries} times: look at its runs")
+                elif (seconds := _pause(context, run.run_id, tries)) > 0:
+                    reasons.append(
+                        f"{run.run_id} failed {tries} times: look at its runs; "
+                        f"it is tried again in {seconds / 60:.0f} min"
+                    )
                 else:
                     busy.add(run.target_branch)
                     requests.append(_request(names, run.run_id, run.target_branch, tries))
@@ -159,6 +162,10 @@ def build_publish_guard(config: GraphConfig, job: Any) -> dg.SensorDefinition:
         )
 
     return publish_guard
+
+
+def _pause(context: dg.SensorEvaluationContext, run_id: str, tries: int) -> float:
+    return seconds_to_wait(instance_of(context), PUBLISH_TAG, run_id, tries)
 
 
 def _read_cursor(text: str | None) -> _Cursor:

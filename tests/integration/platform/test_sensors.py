@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
     from omnigraph_assets import instance as instances
     from omnigraph_assets import orphaned_runs
-    from omnigraph_assets.sensors import failures, landing
+    from omnigraph_assets.sensors import backoff, failures
 else:
     dg = Later("dagster")
     instances = Later("omnigraph_assets.instance")
     orphaned_runs = Later("omnigraph_assets.orphaned_runs")
+    backoff = Later("omnigraph_assets.sensors.backoff")
     failures = Later("omnigraph_assets.sensors.failures")
-    landing = Later("omnigraph_assets.sensors.landing")
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::dagster.BetaWarning"),
@@ -297,16 +297,16 @@ def test_files_of_one_content_are_loaded_once_and_archived_together(platform: Pl
 def test_files_outlast_an_outage(platform: Platform, monkeypatch: pytest.MonkeyPatch) -> None:
     platform.drop("people.jsonl", *PEOPLE)
     keys = []
-    for _ in range(landing.ATTEMPTS):
+    for _ in range(backoff.ATTEMPTS):
         (request,) = look(platform).run_requests
         keys.append(request.run_key)
         run = dg.DagsterRun("people_load_job", str(uuid4()), tags=request.tags)
         platform.instance.add_run(run)
         platform.instance.report_run_failed(run)
-    assert len(set(keys)) == landing.ATTEMPTS
+    assert len(set(keys)) == backoff.ATTEMPTS
     reason = look(platform).skip_message
     assert "failed 3 times: look at their runs; they are tried again in 1 min" in reason
-    monkeypatch.setattr("omnigraph_assets.sensors.landing.BACKOFF_SECONDS", (0.0,))
+    monkeypatch.setattr("omnigraph_assets.sensors.backoff.BACKOFF_SECONDS", (0.0,))
     (request,) = look(platform).run_requests
     assert request.run_key not in keys
     assert carry_out(platform, request).success
@@ -332,6 +332,36 @@ def test_a_load_that_was_left_is_published_by_the_guard_once(platform: Platform)
     )
     assert shown == {"main"}
     assert tick(platform, "publish_guard").skip_message == "no load was left"
+
+
+def test_a_load_that_was_left_outlasts_an_outage(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    platform.drop("people.jsonl", *PEOPLE)
+    with schema_lock(platform.graph._context.store, "main", actor="somebody"):
+        platform.load()
+    cursor = None
+    keys = set()
+    for number in range(9):
+        found = tick(platform, "publish_guard", cursor)
+        cursor = found.cursor
+        if not found.run_requests:
+            assert number == backoff.ATTEMPTS
+            assert "failed 3 times: look at its runs; it is tried again in 1 min" in (
+                found.skip_message
+            )
+            monkeypatch.setattr("omnigraph_assets.sensors.backoff.BACKOFF_SECONDS", (0.0,))
+            continue
+        (request,) = found.run_requests
+        keys.add(request.run_key)
+        run = dg.DagsterRun("people_publish_job", str(uuid4()), tags=request.tags)
+        platform.instance.add_run(run)
+        platform.instance.report_run_failed(run)
+    assert len(keys) == 8  # and so on
+    (request,) = tick(platform, "publish_guard", cursor).run_requests
+    result = platform.run("publish", run_config=request.run_config, tags=dict(request.tags))
+    assert result.success
+    assert platform.rows("node:Person") == 2
 
 
 def test_a_load_of_a_branch_that_is_gone_is_given_up(platform: Platform) -> None:
