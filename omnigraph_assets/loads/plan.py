@@ -1,5 +1,6 @@
 """Which dropped files a load is made of, and what becomes of those that cannot be loaded."""
 
+import itertools
 import json
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -102,71 +103,106 @@ def plan_files(
     """
     store, wanted = landing_of(config), set(addresses)
     problems: list[DropProblem] = []
-    files = [
+    waiting = [
         file
         for file in store.list(problems.append)
         if file.branch == branch and (not wanted or file.address in wanted)
-    ][:BATCH]
-    loaded = loaded_contents(graph, branch, graph.branch_get(branch).incarnation)
-    digests, unreadable = _digests(store, config, files)
+    ]
     every = table_keys(catalog)
-    chosen: dict[DroppedFile, tuple[str, frozenset[str]]] = {}
-    finished: list[DroppedFile] = []
-    for file, digest in digests.items():
-        known = loaded.get(digest, LoadedTypes(frozenset()))
-        try:
-            is_done = digest in loaded and is_finished(store, file, known, catalog)
-        except (OSError, StorageError) as problem:  # taken back meanwhile, say
-            unreadable[file] = problem
-            continue
-        if is_done:
-            finished.append(file)
-        elif known.types is not None and (left := (selected or every) - known.types):
-            chosen[file] = (digest, left)
-    if not chosen and not finished:
-        _raise_unreadable(unreadable)
-    types = next((left for _, left in chosen.values()), every)
+    found = _Inspected({}, [], {})
+    # The first files may wait for types that are not selected, so later ones are looked at too.
+    for start in range(0, len(waiting), BATCH):
+        some = waiting[start : start + BATCH]
+        _inspect(found, graph, config, catalog, branch, some, selected or every)
+        if len(found.first_load()) >= BATCH:
+            break
+    if not found.lacking and not found.finished:
+        _raise_unreadable(found.unreadable)
+    types = found.first_types()
     return LoadPlan(
-        {
-            file: LoadFile(digest, file.id)
-            for file, (digest, left) in chosen.items()
-            if left == types
-        },
+        dict(itertools.islice(found.first_load().items(), BATCH)),
         None if types == every else types,
-        tuple(finished),
+        tuple(found.finished),
         (
             *(problem for problem in problems if not wanted or problem.address in wanted),
             *(
                 DropProblem(file.address, f"cannot be read: {problem}", file.id)
-                for file, problem in unreadable.items()
+                for file, problem in found.unreadable.items()
             ),
         ),
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Inspected:
+    """What is known of files that wait."""
+
+    lacking: dict[DroppedFile, tuple[str, frozenset[str]]]
+    """The digest of a file, and the types that the branch lacks of it."""
+    finished: list[DroppedFile]
+    unreadable: dict[DroppedFile, Exception]
+
+    def first_types(self) -> frozenset[str] | None:
+        return next((types for _, types in self.lacking.values()), None)
+
+    def first_load(self) -> dict[DroppedFile, LoadFile]:
+        """The files that lack the same types as the first one."""
+        first = self.first_types()
+        return {
+            file: LoadFile(digest, file.id)
+            for file, (digest, types) in self.lacking.items()
+            if types == first
+        }
+
+
+def _inspect(
+    found: _Inspected,
+    graph: Omnigraph,
+    config: GraphConfig,
+    catalog: Catalog,
+    branch: str,
+    files: Sequence[DroppedFile],
+    selected: frozenset[str],
+) -> None:
+    store = landing_of(config)
+    digests = _digests(store, config, files, found.unreadable)
+    loaded = loaded_contents(graph, branch, graph.branch_get(branch).incarnation)
+    for file, digest in digests.items():
+        known = loaded.get(digest, LoadedTypes(frozenset()))
+        try:
+            is_done = digest in loaded and is_finished(store, file, known, catalog)
+        except (OSError, StorageError) as problem:  # taken back meanwhile, say
+            found.unreadable[file] = problem
+            continue
+        if is_done:
+            found.finished.append(file)
+        elif known.types is not None and (left := selected - known.types):
+            found.lacking[file] = (digest, left)
+
+
 def _digests(
-    store: DropStore, config: GraphConfig, files: Sequence[DroppedFile]
-) -> tuple[dict[DroppedFile, str], dict[DroppedFile, Exception]]:
-    """The digests of all files that can be read, and why others cannot.
+    store: DropStore,
+    config: GraphConfig,
+    files: Sequence[DroppedFile],
+    unreadable: dict[DroppedFile, Exception],
+) -> dict[DroppedFile, str]:
+    """The digests of all files that can be read; why others cannot is put into `unreadable`.
 
     Raises:
         OmnigraphError, OSError: all files can be opened, and yet they have no digests.
     """
-    left, unreadable = list(files), dict[DroppedFile, Exception]()
+    left = list(files)
     while True:
         try:
             found = content_digests([file.address for file in left], engine=config.engine)
-            return dict(zip(left, found, strict=True)), unreadable
+            return dict(zip(left, found, strict=True))
         except (OSError, OmnigraphError):  # no matter which: files are opened to find the bad ones
-            found_now = {
-                file: problem
-                for file in left
-                if (problem := _read_problem(store, file)) is not None
-            }
-            if not found_now:
+            problems = {file: _read_problem(store, file) for file in left}
+            bad = {file: problem for file, problem in problems.items() if problem is not None}
+            if not bad:
                 raise
-            unreadable |= found_now
-            left = [file for file in left if file not in found_now]
+            unreadable |= bad
+            left = [file for file in left if file not in bad]
 
 
 def _raise_unreadable(unreadable: Mapping[DroppedFile, Exception]) -> None:

@@ -306,6 +306,25 @@ def test_types_can_be_loaded_alone_and_the_rest_later(platform: Platform) -> Non
     assert platform.graph.snapshot().manifest_version == before + 2
 
 
+def test_one_type_of_more_files_than_fit_a_load_is_loaded_by_several(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("omnigraph_assets.loads.plan.BATCH", 3)
+    for number in range(5):
+        person = {"type": "Person", "data": {"name": f"p{number}"}}
+        company = {"type": "Company", "data": {"name": f"c{number}"}}
+        platform.drop(f"{number}.jsonl", person, company)
+    alone = [dg.AssetKey(["people", "nodes", "Person"])]
+    rows = []
+    for _ in range(3):
+        assert platform.load(asset_selection=alone).success
+        rows.append((platform.rows("node:Person"), platform.rows("node:Company")))
+    assert rows == [(3, 0), (5, 0), (5, 0)]
+    assert platform.load().success
+    assert platform.load().success
+    assert platform.rows("node:Company") == 5
+
+
 def test_edges_alone_wait_for_their_ends(platform: Platform) -> None:
     platform.drop("people.jsonl", *PEOPLE)
     knows = dg.AssetKey(["people", "edges", "Knows"])
