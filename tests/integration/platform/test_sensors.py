@@ -334,6 +334,39 @@ def test_a_load_that_was_left_is_published_by_the_guard_once(platform: Platform)
     assert tick(platform, "publish_guard").skip_message == "no load was left"
 
 
+def test_a_publish_whose_run_died_is_reported_with_the_checks_it_has_passed(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    platform.drop("bad.jsonl", {"type": "Person", "data": {"name": "cid", "age": 200}})
+    assert not platform.load().success
+    platform.drop("people.jsonl", *PEOPLE)
+
+    def die(*_: object) -> None:
+        raise RuntimeError("stands for a SIGKILL after the publish")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("omnigraph_assets.assets.load.table_outputs", die)
+        assert not platform.load().success
+    assert platform.rows("node:Person") == 2
+    monkeypatch.setattr("omnigraph_assets.sensors.publish._GRACE_US", 0)
+    first = tick(platform, "publish_guard")
+    person = dg.AssetKey(["people", "nodes", "Person"])
+    keys = [
+        dg.AssetCheckKey(person, "staged_rows"),
+        dg.AssetCheckKey(dg.AssetKey(["people", "manifest"]), "staged_records"),
+    ]
+    for key in keys:
+        (found,) = platform.instance.event_log_storage.get_asset_check_partition_info([key])
+        assert found.partition_key == "main"
+        assert found.latest_execution_status.value == "SUCCEEDED"
+        assert found.is_current
+    # It is reported once.
+    wanted = dg.AssetRecordsFilter(person, asset_partitions=["main"])
+    for cursor in (first.cursor, None):
+        tick(platform, "publish_guard", cursor)
+        assert len(platform.instance.fetch_materializations(wanted, limit=9).records) == 1
+
+
 def test_a_load_that_was_left_outlasts_an_outage(
     platform: Platform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
