@@ -70,7 +70,7 @@ def _build_defs(config: GraphConfig, state: AcceptedState | None) -> dg.Definiti
     sensors = [
         build_commits_sensor(config, state, refresh),
         build_automation(config, state, deriving),
-        build_publish_guard(config, publishing),
+        build_publish_guard(config, state, publishing),
     ]
     if config.drops is not None:
         sensors.append(build_drop_sensor(config, state, loading))

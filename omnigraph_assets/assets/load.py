@@ -25,6 +25,7 @@ from omnigraph_assets.config import GraphConfig
 from omnigraph_assets.loads import guard
 from omnigraph_assets.loads.plan import (
     PlannedLoad,
+    archive_finished,
     archive_loaded,
     landing_of,
     plan_files,
@@ -50,7 +51,7 @@ from omnigraph_assets.metadata import (
 )
 from omnigraph_assets.names import Names, output_of
 from omnigraph_assets.resources.graph import open_graph
-from omnigraph_assets.resources.landing import LOADED
+from omnigraph_assets.resources.landing import OnProblem
 from omnigraph_assets.schema_state import AcceptedState
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.errors import ConflictError, DataError, StorageError
@@ -167,11 +168,10 @@ def _plan_op(
                 found = plan_files(
                     graph, target, catalog, branch, addresses=config.files, selected=selected
                 )
-            store = landing_of(target)
-            for file in found.finished:
-                if store.look(file) == file:  # else its content is another one by now
-                    context.log.info("The branch has the content already: %s", file.address)
-                    store.archive(file, LOADED)
+            for problem in found.problems:
+                context.log.warning("Left out: %s", problem)
+            for address in archive_finished(target, found.finished, _warn_by(context.log.warning)):
+                context.log.info("The branch has the content already: %s", address)
             if not found.files:
                 context.log.warning("No file waits for the branch %s: nothing is loaded", branch)
                 return
@@ -185,6 +185,11 @@ def _plan_op(
         yield dg.Output(planned.to_json(), metadata={**about, "types": types})
 
     return plan
+
+
+def _warn_by(warn: Callable[[str], None]) -> OnProblem:
+    """Files that cannot be moved now are moved by a later load, or by the drops sensor."""
+    return lambda problem: warn(f"Stays where it is for now: {problem}")
 
 
 def refuse_stale(graph: Omnigraph, branch: str, state: AcceptedState) -> None:
@@ -258,6 +263,16 @@ def _refuse_changed(graph: Omnigraph, config: GraphConfig, load: PlannedLoad) ->
         )
 
 
+def _refuse_outdated(graph: Omnigraph, config: GraphConfig, run_id: str) -> None:
+    """
+    Raises:
+        dg.Failure: what was read is too old, and its files are not what was planned any more.
+    """
+    if not read_anew(graph, config, graph.get_run(run_id)):
+        reject_load(graph, run_id)
+        raise dg.Failure("its files have changed since they were read", allow_retries=False)
+
+
 def _stage_op(config: GraphConfig, names: Names, kind: str) -> dg.OpDefinition:
     after = {} if kind == "node" else {"nodes": dg.In(int)}
 
@@ -271,6 +286,7 @@ def _stage_op(config: GraphConfig, names: Names, kind: str) -> dg.OpDefinition:
     def stage(context: dg.OpExecutionContext, step: dict[str, Any], **_: Any) -> dg.Output[int]:
         run_id, table_key = step["run_id"], step["table_key"]
         with failures(), open_graph(context, config) as graph, _spark_jobs() as report:
+            _refuse_outdated(graph, config, run_id)
             steps = graph.load_steps(run_id, branch=context.partition_key, engine=config.engine)
             suspects = steps.inspect(table_key)
             staged = steps.stage(table_key)
@@ -320,6 +336,7 @@ def _audit_op(
         planned, branch = planned_load(load), context.partition_key
         found: dict[str, list[dict[str, Any]]] = defaultdict(list)
         with failures(), open_graph(context, config) as graph, _spark_jobs() as report:
+            _refuse_outdated(graph, config, planned.run_id)
             steps = graph.load_steps(planned.run_id, branch=branch, engine=config.engine)
             try:
                 steps.audit()
@@ -333,7 +350,8 @@ def _audit_op(
                 if not found:
                     found[_RECORDS].append({"rule": "record", "message": str(refused)})
                 graph.fail_run(planned.run_id)
-                for address in quarantine_invalid(config, planned.files, problems):
+                warn = _warn_by(context.log.warning)
+                for address in quarantine_invalid(config, planned.files, problems, warn):
                     context.log.warning("Put into quarantine: %s", address)
         about = {"types": nodes + len(edges), **spark_metadata(report.result)}
         yield dg.Output(load, "load", metadata=about)
@@ -467,9 +485,7 @@ def publish_guarded(
     if decision.verdict is guard.Verdict.REJECT:
         reject_load(graph, run_id)
         raise dg.Failure(decision.reason, allow_retries=False)
-    if not read_anew(graph, config, graph.get_run(run_id)):
-        reject_load(graph, run_id)
-        raise dg.Failure("its files have changed since they were read", allow_retries=False)
+    _refuse_outdated(graph, config, run_id)
     try:
         return publish_load(graph, config, run_id)
     except DataError:  # the branch has moved, and the rows do not fit it any more
@@ -490,7 +506,7 @@ def archive_published(
 ) -> None:
     """Archive the files of a load; what cannot be moved now is moved by the next load."""
     try:
-        archive_loaded(graph, config, state.catalog, graph.get_run(run_id))
+        archive_loaded(graph, config, state.catalog, graph.get_run(run_id), _warn_by(warn))
     except (OSError, StorageError) as problem:
         warn(f"Files of the load {run_id} stay where they are for now: {problem}")
 

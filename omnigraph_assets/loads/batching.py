@@ -4,6 +4,7 @@ Whatever waits for a branch is one load. A load that was refused is divided: one
 other, down to the file that is to blame, which goes to quarantine while all others are loaded.
 """
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -21,6 +22,8 @@ class Refused:
     """A load that was refused for its rows, by the ids of its files."""
 
     files: frozenset[str]
+    batch: str | None = None
+    """The name of the batch it was made from. Files that lack different types are no one load."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,11 @@ class Batch:
 
     files: tuple[Candidate, ...] = ()
     unloadable: tuple[Candidate, ...] = ()
+
+
+def batch_name(ids: Iterable[str]) -> str:
+    """Tells the files of a batch, by their ids, from those of any other."""
+    return hashlib.sha256(",".join(sorted(ids)).encode()).hexdigest()[:32]
 
 
 def next_batch(waiting: Sequence[Candidate], refused: Iterable[Refused]) -> Batch:
@@ -41,21 +49,36 @@ def next_batch(waiting: Sequence[Candidate], refused: Iterable[Refused]) -> Batc
     True
     >>> next_batch([c], [Refused(frozenset("c"))]).unloadable == (c,)
     True
+    >>> next_batch([a, b], [Refused(frozenset("b"), batch_name("ab"))])
+    Batch(files=(Candidate(address='a', id='a'),), unloadable=(Candidate(address='b', id='b'),))
     """
     known = tuple(refused)
-    if not waiting or not _is_refused(waiting, known):
+    halves = _divided(waiting, known) if waiting else None
+    if halves is None:
         return Batch(files=tuple(waiting))
     if len(waiting) == 1:
         return Batch(unloadable=tuple(waiting))
-    middle = len(waiting) // 2
-    first = next_batch(waiting[:middle], known)
+    first, second = (next_batch(half, known) for half in halves)
     if first.files:
         return first
-    second = next_batch(waiting[middle:], known)
     return Batch(second.files, (*first.unloadable, *second.unloadable))
 
 
-def _is_refused(waiting: Sequence[Candidate], refused: Iterable[Refused]) -> bool:
-    """Whether these very files were refused: one that is put back has another id."""
+def _divided(
+    waiting: Sequence[Candidate], refused: Iterable[Refused]
+) -> tuple[Sequence[Candidate], Sequence[Candidate]] | None:
+    """Two parts of files that were refused together; None if they were not.
+
+    These very files count: one that is put back has another id. Of a batch that was refused for
+    some of its files, these are one part, and what was not loaded with them is the other.
+    """
     ids = frozenset(file.id for file in waiting)
-    return any(load.files == ids for load in refused)
+    if any(load.files == ids for load in refused):
+        middle = len(waiting) // 2
+        return waiting[:middle], waiting[middle:]
+    name = batch_name(ids)
+    for load in refused:
+        if load.batch == name and load.files < ids:
+            taken = [file for file in waiting if file.id in load.files]
+            return taken, [file for file in waiting if file.id not in load.files]
+    return None

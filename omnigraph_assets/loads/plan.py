@@ -1,5 +1,6 @@
 """Which dropped files a load is made of, and what becomes of those that cannot be loaded."""
 
+import itertools
 import json
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,14 +17,18 @@ from omnigraph_assets.loads.run_records import (
 from omnigraph_assets.resources.landing import (
     LOADED,
     DroppedFile,
+    DropProblem,
     DropStore,
+    OnProblem,
+    ignore_problem,
+    moved_files,
     open_drops,
     quarantine,
 )
 from omnigraph_core.engine import run_calls
 from omnigraph_core.engine.loading import content_digests
 from omnigraph_core.engine.omnigraph import Omnigraph
-from omnigraph_core.errors import ConfigError
+from omnigraph_core.errors import ConfigError, OmnigraphError, StorageError
 from omnigraph_core.history.runs import RunRecord, RunStatus
 from omnigraph_core.schema.catalog import Catalog
 
@@ -64,6 +69,8 @@ class LoadPlan:
     types: frozenset[str] | None
     finished: tuple[DroppedFile, ...] = ()
     """Files whose content the branch has already."""
+    problems: tuple[DropProblem, ...] = ()
+    """Files that are left out, as they cannot be read."""
 
 
 def table_keys(catalog: Catalog) -> frozenset[str]:
@@ -89,36 +96,132 @@ def plan_files(
         selected: the only types to load, as table keys.
 
     Raises:
-        ConfigError: the graph has no drop directory, or Spark cannot be reached.
+        ConfigError: the graph has no drop directory, Spark cannot be reached, or all files are
+            there and none can be read.
         BranchNotFound: there is no such branch.
+        StorageError: the store gives no file.
     """
     store, wanted = landing_of(config), set(addresses)
-    files = [
+    problems: list[DropProblem] = []
+    waiting = [
         file
-        for file in store.list()
+        for file in store.list(problems.append)
         if file.branch == branch and (not wanted or file.address in wanted)
-    ][:BATCH]
-    digests = content_digests([file.address for file in files], engine=config.engine)
-    loaded = loaded_contents(graph, branch, graph.branch_get(branch).incarnation, digests)
+    ]
     every = table_keys(catalog)
-    chosen: dict[DroppedFile, tuple[str, frozenset[str]]] = {}
-    finished: list[DroppedFile] = []
-    for file, digest in zip(files, digests, strict=True):
-        known = loaded.get(digest, LoadedTypes(frozenset()))
-        if digest in loaded and is_finished(store, file, known, catalog):
-            finished.append(file)
-        elif known.types is not None and (left := (selected or every) - known.types):
-            chosen[file] = (digest, left)
-    types = next((left for _, left in chosen.values()), every)
+    found = _Inspected({}, [], {})
+    # The first files may wait for types that are not selected, so later ones are looked at too.
+    for start in range(0, len(waiting), BATCH):
+        some = waiting[start : start + BATCH]
+        _inspect(found, graph, config, catalog, branch, some, selected or every)
+        if len(found.first_load()) >= BATCH:
+            break
+    if not found.lacking and not found.finished:
+        _raise_unreadable(found.unreadable)
+    types = found.first_types()
     return LoadPlan(
-        {
-            file: LoadFile(digest, file.id)
-            for file, (digest, left) in chosen.items()
-            if left == types
-        },
+        dict(itertools.islice(found.first_load().items(), BATCH)),
         None if types == every else types,
-        tuple(finished),
+        tuple(found.finished),
+        (
+            *(problem for problem in problems if not wanted or problem.address in wanted),
+            *(
+                DropProblem(file.address, f"cannot be read: {problem}", file.id)
+                for file, problem in found.unreadable.items()
+            ),
+        ),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Inspected:
+    """What is known of files that wait."""
+
+    lacking: dict[DroppedFile, tuple[str, frozenset[str]]]
+    """The digest of a file, and the types that the branch lacks of it."""
+    finished: list[DroppedFile]
+    unreadable: dict[DroppedFile, Exception]
+
+    def first_types(self) -> frozenset[str] | None:
+        return next((types for _, types in self.lacking.values()), None)
+
+    def first_load(self) -> dict[DroppedFile, LoadFile]:
+        """The files that lack the same types as the first one."""
+        first = self.first_types()
+        return {
+            file: LoadFile(digest, file.id)
+            for file, (digest, types) in self.lacking.items()
+            if types == first
+        }
+
+
+def _inspect(
+    found: _Inspected,
+    graph: Omnigraph,
+    config: GraphConfig,
+    catalog: Catalog,
+    branch: str,
+    files: Sequence[DroppedFile],
+    selected: frozenset[str],
+) -> None:
+    store = landing_of(config)
+    digests = _digests(store, config, files, found.unreadable)
+    incarnation = graph.branch_get(branch).incarnation
+    loaded = loaded_contents(graph, branch, incarnation, digests.values())
+    for file, digest in digests.items():
+        known = loaded.get(digest, LoadedTypes(frozenset()))
+        try:
+            is_done = digest in loaded and is_finished(store, file, known, catalog)
+        except (OSError, StorageError) as problem:  # taken back meanwhile, say
+            found.unreadable[file] = problem
+            continue
+        if is_done:
+            found.finished.append(file)
+        elif known.types is not None and (left := selected - known.types):
+            found.lacking[file] = (digest, left)
+
+
+def _digests(
+    store: DropStore,
+    config: GraphConfig,
+    files: Sequence[DroppedFile],
+    unreadable: dict[DroppedFile, Exception],
+) -> dict[DroppedFile, str]:
+    """The digests of all files that can be read; why others cannot is put into `unreadable`.
+
+    Raises:
+        OmnigraphError, OSError: all files can be opened, and yet they have no digests.
+    """
+    left = list(files)
+    while True:
+        try:
+            found = content_digests([file.address for file in left], engine=config.engine)
+            return dict(zip(left, found, strict=True))
+        except (OSError, OmnigraphError):  # no matter which: files are opened to find the bad ones
+            problems = {file: _read_problem(store, file) for file in left}
+            bad = {file: problem for file, problem in problems.items() if problem is not None}
+            if not bad:
+                raise
+            unreadable |= bad
+            left = [file for file in left if file not in bad]
+
+
+def _raise_unreadable(unreadable: Mapping[DroppedFile, Exception]) -> None:
+    """A load that is left with nothing fails for the files that are there; gone ones are none."""
+    for problem in unreadable.values():
+        if isinstance(problem, StorageError):
+            raise problem
+        if not isinstance(problem, FileNotFoundError):
+            raise ConfigError(f"no file can be read: {problem}") from problem
+
+
+def _read_problem(store: DropStore, file: DroppedFile) -> Exception | None:
+    try:
+        with store.open(file) as opened:
+            opened.read(1)
+    except (OSError, StorageError) as problem:
+        return problem
+    return None
 
 
 def landing_of(config: GraphConfig) -> DropStore:
@@ -208,39 +311,64 @@ def _are_there(config: GraphConfig, run: RunRecord) -> bool:
     return {file.id for file in load.files} <= {file.id for file in landing_of(config).list()}
 
 
+def archive_finished(
+    config: GraphConfig, files: Iterable[DroppedFile], on_problem: OnProblem
+) -> tuple[str, ...]:
+    """Archive files whose content a branch has; where they are now."""
+    store = landing_of(config)
+    moved = moved_files(files, lambda file: store.archive(file, LOADED), on_problem)
+    return tuple(address for _, address in moved)
+
+
 def archive_loaded(
-    graph: Omnigraph, config: GraphConfig, catalog: Catalog, run: RunRecord
+    graph: Omnigraph,
+    config: GraphConfig,
+    catalog: Catalog,
+    run: RunRecord,
+    on_problem: OnProblem = ignore_problem,
 ) -> tuple[str, ...]:
     """Archive the files of a published load of which the branch has every record; where they are.
 
+    Args:
+        on_problem: called for each file that cannot be moved; the next load finds it loaded.
+
     Raises:
-        OSError, StorageError: a file cannot be moved; the next load finds it loaded.
+        OSError, StorageError: the files cannot be listed.
     """
     store, load = landing_of(config), load_of(run)
     assert load is not None
     digests = {file.id: file.digest for file in load.files}
     loaded = loaded_contents(graph, run.target_branch, load.incarnation, digests.values())
-    return tuple(
-        store.archive(file, LOADED)
-        for file in store.list()
-        if file.id in digests and is_finished(store, file, loaded[digests[file.id]], catalog)
-    )
+
+    def archive(file: DroppedFile) -> str | None:
+        is_done = is_finished(store, file, loaded[digests[file.id]], catalog)
+        return store.archive(file, LOADED) if is_done else None
+
+    ours = [file for file in store.list() if file.id in digests]
+    return tuple(address for _, address in moved_files(ours, archive, on_problem))
 
 
 def quarantine_invalid(
-    config: GraphConfig, files: Iterable[DroppedFile], violations: Iterable[Mapping[str, Any]]
+    config: GraphConfig,
+    files: Iterable[DroppedFile],
+    violations: Iterable[Mapping[str, Any]],
+    on_problem: OnProblem = ignore_problem,
 ) -> tuple[str, ...]:
     """Quarantine the files that are bad whatever is loaded beside them; where they are now.
 
     A load that is refused for what its files are together is divided instead, by who plans loads.
+
+    Args:
+        on_problem: called for each file that cannot be moved.
     """
     store = landing_of(config)
     reasons: dict[str, list[Mapping[str, Any]]] = {}
     for violation in violations:
         if violation["rule"] not in _OF_THE_SET and violation.get("file") is not None:
             reasons.setdefault(violation["file"], []).append(violation)
-    return tuple(
-        quarantine(store, file, {"violations": reasons[file.address]})
-        for file in files
-        if file.address in reasons and store.look(file) == file
+    moved = moved_files(
+        (file for file in files if file.address in reasons),
+        lambda file: quarantine(store, file, {"violations": reasons[file.address]}),
+        on_problem,
     )
+    return tuple(address for _, address in moved)

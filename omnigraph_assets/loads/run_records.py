@@ -15,7 +15,12 @@ from omnigraph_assets.loads.guard import LoadFacts, PublishDecision, decide
 from omnigraph_core.engine import run_calls
 from omnigraph_core.engine.evolution import schema_changed_by
 from omnigraph_core.engine.omnigraph import Omnigraph
-from omnigraph_core.errors import BranchNotFound, ConflictError, NotFoundError
+from omnigraph_core.errors import (
+    BranchNotFound,
+    ConflictError,
+    NotFoundError,
+    OmnigraphError,
+)
 from omnigraph_core.history.runs import RunRecord, RunStatus
 from omnigraph_core.history.snapshots import ReadTarget
 
@@ -81,6 +86,7 @@ def begin_load(
 
     Raises:
         BranchNotFound: there is no such branch.
+        ConfigError: a file has gone since it was listed; the others may be planned again.
     """
     incarnation = graph.branch_get(branch).incarnation
     load = Load(incarnation, schema, config.mode, types, tuple(files.values()))
@@ -89,15 +95,19 @@ def begin_load(
         first: dict[str, str] = {}
         for address, file in files.items():
             first.setdefault(file.digest, address)
-        graph.plan_load(
-            run.run_id,
-            list(first.values()),
-            branch=branch,
-            engine=config.engine,
-            mode=config.mode,
-            embed=config.embed,
-            types=None if types is None else sorted(types),
-        )
+        try:
+            graph.plan_load(
+                run.run_id,
+                list(first.values()),
+                branch=branch,
+                engine=config.engine,
+                mode=config.mode,
+                embed=config.embed,
+                types=None if types is None else sorted(types),
+            )
+        except (OSError, OmnigraphError):  # as long as it runs, its files wait for it
+            reject_load(graph, run.run_id)
+            raise
     return run
 
 
@@ -310,9 +320,15 @@ def _versions_at(graph: Omnigraph, commit_id: str | None) -> dict[str, int]:
     return {key: entry.table_version for key, entry in tables.items()}
 
 
-def refused_loads(graph: Omnigraph, branch: str, incarnation: str) -> tuple[Load, ...]:
-    """The loads of a branch that were refused for their rows."""
-    return tuple(_loads(graph, branch, incarnation, RunStatus.FAILED))
+def refused_loads(graph: Omnigraph, branch: str, incarnation: str) -> dict[str, Load]:
+    """By the ids of their runs the loads of a branch that were refused for their rows."""
+    runs = graph.list_runs(target_branch=branch, status=RunStatus.FAILED)
+    loads = {run.run_id: load_of(run) for run in runs}
+    return {
+        run_id: load
+        for run_id, load in loads.items()
+        if load is not None and load.incarnation == incarnation
+    }
 
 
 def staged_runs(graph: Omnigraph) -> tuple[RunRecord, ...]:

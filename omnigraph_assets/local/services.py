@@ -120,7 +120,7 @@ def _claimed(directory: Path, name: str) -> TextIO:
     """
     for number in count(1):
         path = directory / (name if number == 1 else f"{name}-{number}")
-        file = path.open("a")  # noqa: SIM115 (whoever claims it closes it)
+        file = path.open("a")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -9,10 +9,20 @@ from contextlib import contextmanager
 from typing import IO, Any, cast
 from urllib.parse import unquote
 
-from omnigraph_assets.resources.landing import DroppedFile, folder_of, is_dropped
+from omnigraph_assets.resources.landing import (
+    DroppedFile,
+    DropProblem,
+    OnProblem,
+    folder_of,
+    ignore_problem,
+    is_dropped,
+    name_problem,
+)
 from omnigraph_core.errors import ConfigError, StorageError
 
 _S3 = "s3://"
+_CHANGED = ("PreconditionFailed", "412", "NoSuchKey", "404")
+"""What a store answers when an object is not the one that was listed."""
 
 
 @contextmanager
@@ -46,17 +56,23 @@ class S3Drops:
         # A session of its own: the one of the process remembers the account of whoever came first.
         self._client: Any = boto3.session.Session().client("s3")
 
-    def list(self) -> list[DroppedFile]:
+    def list(self, on_problem: OnProblem = ignore_problem) -> list[DroppedFile]:
         with _translated("listing", f"{_S3}{self._bucket}/{self._prefix}"):
-            return sorted(self._found(), key=lambda file: (file.branch, file.address))
+            return sorted(self._found(on_problem), key=lambda file: (file.branch, file.address))
 
-    def _found(self) -> Iterator[DroppedFile]:
+    def _found(self, on_problem: OnProblem) -> Iterator[DroppedFile]:
         pages = self._client.get_paginator("list_objects_v2")
         for page in pages.paginate(Bucket=self._bucket, Prefix=self._prefix):
             for item in page.get("Contents", ()):
                 folder, _, name = item["Key"].removeprefix(self._prefix).partition("/")
-                if is_dropped(name) and "/" not in name and not folder.startswith((".", "_")):
-                    yield self._file(unquote(folder), item["Key"], item["Size"], item)
+                if not is_dropped(name) or "/" in name or folder.startswith((".", "_")):
+                    continue
+                file = self._file(unquote(folder), item["Key"], item["Size"], item)
+                problem = name_problem(f"{folder}{file.branch}{name}")
+                if problem is None:
+                    yield file
+                else:
+                    on_problem(DropProblem(file.address, problem, file.id))
 
     def _file(self, branch: str, key: str, size: int, item: dict[str, Any]) -> DroppedFile:
         written = round(item["LastModified"].timestamp() * 1_000_000)
@@ -75,16 +91,36 @@ class S3Drops:
             got = self._client.get_object(Bucket=self._bucket, Key=self._key(file.address))
         return cast("IO[bytes]", got["Body"])
 
-    def archive(self, file: DroppedFile, folder: str) -> str:
+    def archive(self, file: DroppedFile, folder: str) -> str | None:
+        if self.look(file) != file:
+            return None
         source = self._key(file.address)
         target = f"{self._prefix}{folder}/{folder_of(file.branch)}/"
         chosen = f"{target}{file.name}"
         if self.look(DroppedFile(file.branch, f"{_S3}{self._bucket}/{chosen}", 0, 0)) is not None:
             chosen = f"{target}{file.stamp}-{file.name}"
         with _translated("moving", file.address):
-            self._client.copy({"Bucket": self._bucket, "Key": source}, self._bucket, chosen)
-            self._client.delete_object(Bucket=self._bucket, Key=source)
+            if not self._try_copy(source, chosen, file.tag):
+                return None
+        # What was written meanwhile waits for a load; a copy of what was loaded is archived.
+        if self.look(file) == file:
+            with _translated("moving", file.address):
+                self._client.delete_object(Bucket=self._bucket, Key=source)
         return f"{_S3}{self._bucket}/{chosen}"
+
+    def _try_copy(self, source: str, target: str, etag: str) -> bool:
+        """Copy a version of an object; False if another one has taken its place."""
+        from botocore.exceptions import ClientError  # as above
+
+        condition = {"CopySourceIfMatch": etag} if etag else {}
+        place = {"Bucket": self._bucket, "Key": source}
+        try:
+            self._client.copy(place, self._bucket, target, ExtraArgs=condition)
+        except ClientError as problem:
+            if problem.response["Error"]["Code"] in _CHANGED:
+                return False
+            raise
+        return True
 
     def write(self, address: str, text: str) -> None:
         with _translated("writing", address):

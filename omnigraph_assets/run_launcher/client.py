@@ -77,9 +77,7 @@ class ForkServerClient:
         seconds: how long a request may take.
     """
 
-    def __init__(
-        self, path: Path, command: Sequence[str], seconds: float = ANSWER_SECONDS
-    ) -> None:
+    def __init__(self, path: Path, command: Sequence[str], seconds: float = ANSWER_SECONDS) -> None:
         self.path = path
         self.command = command
         self._seconds = seconds

@@ -18,7 +18,7 @@ import dagster as dg
 from omnigraph_assets.assets.load import CHECK
 from omnigraph_assets.config import GraphConfig
 from omnigraph_assets.instance import busy_branches, count_runs, instance_of, last_run
-from omnigraph_assets.loads.batching import Candidate, Refused, next_batch
+from omnigraph_assets.loads.batching import Candidate, Refused, batch_name, next_batch
 from omnigraph_assets.loads.plan import BATCH, landing_of, table_keys, types_in
 from omnigraph_assets.loads.run_records import (
     Load,
@@ -28,18 +28,25 @@ from omnigraph_assets.loads.run_records import (
     loaded_contents,
     refused_loads,
 )
+from omnigraph_assets.metadata import RUN_TAG
 from omnigraph_assets.names import Names
-from omnigraph_assets.resources.landing import DroppedFile, DropStore, quarantine
+from omnigraph_assets.resources.landing import (
+    DroppedFile,
+    DropProblem,
+    DropStore,
+    moved_files,
+    quarantine,
+)
 from omnigraph_assets.schema_state import AcceptedState
+from omnigraph_assets.sensors.backoff import seconds_to_wait
 from omnigraph_core.engine.omnigraph import Omnigraph
-from omnigraph_core.errors import BranchNotFound, StorageError
+from omnigraph_core.errors import ConfigError, NotFoundError, StorageError
 from omnigraph_core.schema.catalog import Catalog
 
 BATCH_TAG: Final = "omnigraph/batch"
-ATTEMPTS: Final = 3
-"""Runs of the same files on the same commit that follow one another at once."""
-BACKOFF_SECONDS: Final = (60.0, 240.0, 960.0, 3840.0)
-"""Pauses before further ones; the last one is repeated."""
+"""Names the files of a run and the commit it starts from."""
+FILES_TAG: Final = "omnigraph/files"
+"""Names the files alone: they are refused together whatever the branch was at."""
 LOOK_AGAIN_SECONDS: Final = 60.0
 """After so long, files that wait are looked at again though nothing has changed."""
 _INTERVAL: Final = 4
@@ -50,6 +57,10 @@ _LOOKED_THROUGH: Final = 4 << 20
 """Bytes of small files that one tick looks through for their types."""
 _LOOKED_AT: Final = 32
 """Files that it opens for that, one after the other: in a bucket each one is a request."""
+_PROBLEMS: Final = 32
+"""Problems of a drop directory that are reported one by one."""
+_KEY: Final = 8
+"""Characters by which the cursor knows a problem."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +70,8 @@ class _Cursor:
     seen: str = ""
     at: float = 0.0
     reason: str = ""
+    reported: str = ""
+    """Keys of the problems that were reported, the newest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +81,12 @@ class _Decision:
     request: dg.RunRequest | None = None
     reason: str | None = None
     events: tuple[dg.AssetObservation, ...] = ()
+    problems: tuple[DropProblem, ...] = ()
 
 
 def build_drop_sensor(config: GraphConfig, state: AcceptedState, job: Any) -> dg.SensorDefinition:
     """The sensor of a graph's drop directory."""
-    names, catalog = Names(config.name), state.catalog
+    names = Names(config.name)
 
     @dg.sensor(
         name=names.named("drops_sensor"),
@@ -83,7 +97,8 @@ def build_drop_sensor(config: GraphConfig, state: AcceptedState, job: Any) -> dg
     )
     def drops_sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         store, now = landing_of(config), time.time()
-        files = store.list()
+        problems: list[DropProblem] = []
+        files = store.list(problems.append)
         latest = (now - config.settle_seconds) * 1_000_000
         waiting: dict[str, list[DroppedFile]] = defaultdict(list)
         for file in files:
@@ -91,32 +106,36 @@ def build_drop_sensor(config: GraphConfig, state: AcceptedState, job: Any) -> dg
                 waiting[file.branch].append(file)
         unsettled = len(files) - sum(map(len, waiting.values()))
         hint = f"{unsettled} files have not settled yet" if unsettled else ""
-        if not waiting:
+        last = _read_cursor(context.cursor)
+        if not waiting and not problems:
             return dg.SensorResult(skip_reason=hint or "no file waits")
         busy = busy_branches(instance_of(context), config.name) & waiting.keys()
-        last, seen = _read_cursor(context.cursor), _signature(waiting, busy)
+        seen = _signature(waiting, busy, problems)
         if seen == last.seen and now - last.at < LOOK_AGAIN_SECONDS:
-            return dg.SensorResult(skip_reason=hint or last.reason, cursor=context.cursor)
+            skip_reason = _joined(hint, last.reason)
+            return dg.SensorResult(skip_reason=skip_reason, cursor=context.cursor)
         decisions = [_Decision(reason=f"a run works on `{branch}`") for branch in sorted(busy)]
         free = {branch: some for branch, some in waiting.items() if branch not in busy}
         if free:
             with config.open() as graph:
                 decisions += [
-                    _Decision(reason=reason)
-                    if (reason := skip_reason(graph, state, branch)) is not None
-                    else _evaluate_branch(
-                        instance_of(context), graph, config, catalog, store, branch, some
-                    )
+                    _try_branch(instance_of(context), graph, config, state, store, branch, some)
                     for branch, some in free.items()
                 ]
+        problems += [problem for one in decisions for problem in one.problems]
         requests = [one.request for one in decisions if one.request is not None]
-        reasons = "; ".join(one.reason for one in decisions if one.reason is not None)
+        reason = _joined(*(one.reason for one in decisions), _summary(problems))
+        new, reported = _unreported(problems, last.reported)
+        cursor = _Cursor("" if requests else seen, now, reason[:500], reported)
         return dg.SensorResult(
             run_requests=requests,
-            skip_reason=None if requests else reasons or hint or "no file waits",
-            cursor=json.dumps(asdict(_Cursor("" if requests else seen, now, reasons[:500]))),
+            skip_reason=None if requests else _joined(hint, reason) or "no file waits",
+            cursor=json.dumps(asdict(cursor)),
             dynamic_partitions_requests=_new_partitions(instance_of(context), names, requests),
-            asset_events=[event for one in decisions for event in one.events],
+            asset_events=[
+                *(_observation(names, problem) for problem in new),
+                *(event for one in decisions for event in one.events),
+            ],
         )
 
     return drops_sensor
@@ -130,13 +149,49 @@ def _read_cursor(text: str | None) -> _Cursor:
         return _Cursor()
 
 
-def _signature(waiting: dict[str, list[DroppedFile]], busy: Iterable[str]) -> str:
-    """Changes with the files that wait, and with which of their branches are worked on."""
+def _signature(
+    waiting: dict[str, list[DroppedFile]], busy: Iterable[str], problems: Iterable[DropProblem]
+) -> str:
+    """Changes with the files that wait, with which of their branches are worked on, and with what
+    cannot be loaded."""
     digest = hashlib.sha256(json.dumps(sorted(busy)).encode())
     for files in waiting.values():
         for file in files:
             digest.update(file.id.encode())
+    for key in sorted(map(_key, problems)):
+        digest.update(key.encode())
     return digest.hexdigest()
+
+
+def _key(problem: DropProblem) -> str:
+    return hashlib.sha256(f"{problem}\n{problem.id}".encode()).hexdigest()[:_KEY]
+
+
+def _unreported(problems: Iterable[DropProblem], reported: str) -> tuple[list[DropProblem], str]:
+    """The problems to report now, and what is reported then: of many problems the first ones."""
+    known = [reported[at : at + _KEY] for at in range(0, len(reported), _KEY)]
+    shown = {_key(problem): problem for problem in sorted(problems, key=str)[:_PROBLEMS]}
+    keys = list(dict.fromkeys([*shown, *known]))[:_PROBLEMS]
+    return [problem for key, problem in shown.items() if key not in known], "".join(keys)
+
+
+def _joined(*reasons: str | None) -> str:
+    return "; ".join(reason for reason in reasons if reason)
+
+
+def _summary(problems: list[DropProblem]) -> str | None:
+    if not problems:
+        return None
+    more = f", and {len(problems) - 1} more" if len(problems) > 1 else ""
+    return f"left out: {min(map(str, problems))}{more}"
+
+
+def _observation(names: Names, problem: DropProblem) -> dg.AssetObservation:
+    return dg.AssetObservation(
+        names.drops,
+        description=f"left out: {problem}",
+        metadata={"file": repr(problem.address), "problem": problem.problem},
+    )
 
 
 def _new_partitions(
@@ -149,12 +204,30 @@ def _new_partitions(
     return [names.branches.build_add_request(sorted(new))] if new else []
 
 
+def _try_branch(
+    instance: dg.DagsterInstance,
+    graph: Omnigraph,
+    config: GraphConfig,
+    state: AcceptedState,
+    store: DropStore,
+    branch: str,
+    files: list[DroppedFile],
+) -> _Decision:
+    """What is decided about a branch; what is wrong with it keeps no other branch waiting."""
+    try:
+        reason = skip_reason(graph, state, branch)
+        if reason is not None:
+            return _Decision(reason=reason)
+        return _evaluate_branch(instance, graph, config, state.catalog, store, branch, files)
+    except (OSError, StorageError, ConfigError, NotFoundError) as problem:
+        return _Decision(reason=f"the files of `{branch}` cannot be looked at: {problem}")
+
+
 def skip_reason(graph: Omnigraph, state: AcceptedState, branch: str) -> str | None:
     """Why the files of a branch have to wait; None if they need not."""
-    try:
-        schema = graph.schema_show(branch).hash
-    except BranchNotFound:
+    if branch not in graph.branch_list():  # also a name that no branch can have
         return f"there is no branch `{branch}`"
+    schema = graph.schema_show(branch).hash
     if schema != state.schema_hash:  # runs would be refused until nobody tries any more
         return f"the schema of `{branch}` is not that of the definitions"
     return None
@@ -176,43 +249,38 @@ def _evaluate_branch(
     candidates = [Candidate(file.address, file.id) for file in free.values()][:BATCH]
     by_id = {file.id: file for file in free.values()}
     refused = [
-        Refused(frozenset(file.id for file in load.files))
-        for load in refused_loads(graph, branch, incarnation)
+        Refused(frozenset(file.id for file in load.files), _batch_of(instance, run_id))
+        for run_id, load in refused_loads(graph, branch, incarnation).items()
         if all(file.id in by_id for file in load.files)
         and (load.types is None or _is_of_everything(graph, branch, load, store, by_id, catalog))
     ]
     batch = next_batch(candidates, refused)
-    events = tuple(
-        _quarantine(store, free[file.address], names)
-        for file in batch.unloadable
-        if store.look(free[file.address]) == free[file.address]  # else it was written anew
-    )
+    unloadable = [free[file.address] for file in batch.unloadable]
+    events, problems = _quarantine(store, unloadable, names)
     if not batch.files:
         reason = None if free else f"loads under way have the files of `{branch}`"
-        return _Decision(reason=reason, events=events)
+        return _Decision(None, reason, events, problems)
     chosen = [free[file.address] for file in batch.files]
     head = graph.head_commit_id_for_branch(branch)
     key = f"{branch}@{head}:{','.join(sorted(file.id for file in chosen))}"
     digest = hashlib.sha256(key.encode()).hexdigest()[:32]
     attempt = count_runs(instance, BATCH_TAG, digest)
-    seconds = _seconds_to_wait(instance, digest, attempt)
+    seconds = seconds_to_wait(instance, BATCH_TAG, digest, attempt)
     if seconds > 0:
         reason = (
             f"{len(chosen)} files of `{branch}` failed {attempt} times: look at their runs; "
             f"they are tried again in {seconds / 60:.0f} min"
         )
-        return _Decision(reason=reason, events=events)
+        return _Decision(None, reason, events, problems)
     types = _types_of(store, chosen, catalog)
-    return _Decision(_request(names, branch, chosen, types, digest, attempt), events=events)
+    request = _request(names, branch, chosen, types, digest, attempt)
+    return _Decision(request, None, events, problems)
 
 
-def _seconds_to_wait(instance: dg.DagsterInstance, batch: str, attempt: int) -> float:
-    """How long files wait for another run: an outage may outlast the first attempts."""
-    last = last_run(instance, BATCH_TAG, batch) if attempt >= ATTEMPTS else None
-    if last is None:
-        return 0.0
-    pause = BACKOFF_SECONDS[min(attempt - ATTEMPTS, len(BACKOFF_SECONDS) - 1)]
-    return last.update_timestamp.timestamp() + pause - time.time()
+def _batch_of(instance: dg.DagsterInstance, run_id: str) -> str | None:
+    """The name of the batch that a load was made from; None if somebody else asked for it."""
+    made = last_run(instance, RUN_TAG, run_id)
+    return None if made is None else made.dagster_run.tags.get(FILES_TAG)
 
 
 def _is_of_everything(
@@ -259,12 +327,21 @@ def _types_of(
     return frozenset(found) or None
 
 
-def _quarantine(store: DropStore, file: DroppedFile, names: Names) -> dg.AssetObservation:
+def _quarantine(
+    store: DropStore, files: Iterable[DroppedFile], names: Names
+) -> tuple[tuple[dg.AssetObservation, ...], tuple[DropProblem, ...]]:
+    """Quarantine files; the ones that were moved, and those that cannot be."""
     reason = "refused even when it was loaded alone: the checks of the last load show why"
-    address = quarantine(store, file, {"problem": reason})
-    return dg.AssetObservation(
-        names.drops, description=reason, metadata={"file": file.address, "quarantine": address}
+    problems: list[DropProblem] = []
+    moved = tuple(
+        dg.AssetObservation(
+            names.drops, description=reason, metadata={"file": file.address, "quarantine": address}
+        )
+        for file, address in moved_files(
+            files, lambda file: quarantine(store, file, {"problem": reason}), problems.append
+        )
     )
+    return moved, tuple(problems)
 
 
 def _request(
@@ -282,7 +359,7 @@ def _request(
         run_key=f"{batch}#{attempt}",
         partition_key=branch,
         run_config={"ops": {names.named("load"): {"ops": {names.named("plan"): plan}}}},
-        tags={BATCH_TAG: batch},
+        tags={BATCH_TAG: batch, FILES_TAG: batch_name(file.id for file in files)},
         asset_selection=[*selection, names.manifest] if types is not None else None,
         asset_check_keys=[*checks, dg.AssetCheckKey(names.manifest, "staged_records")]
         if types is not None

@@ -6,7 +6,7 @@ And reports those that were published by a run that died before it could.
 import contextlib
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -35,11 +35,11 @@ from omnigraph_assets.names import Names
 from omnigraph_assets.orphaned_runs import end_dead_runs
 from omnigraph_assets.resources.graph import open_graph
 from omnigraph_assets.schema_state import AcceptedState
+from omnigraph_assets.sensors.backoff import seconds_to_wait
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.errors import NotFoundError
 
 PUBLISH_TAG: Final = "omnigraph/publish"
-ATTEMPTS: Final = 5
 _INTERVAL: Final = 14
 """Seconds; every third loop of the daemon evaluates the sensor."""
 _LOOK_AGAIN_US: Final = 300_000_000
@@ -114,9 +114,10 @@ def build_publish_job(target: GraphConfig, state: AcceptedState) -> dg.JobDefini
     return publish_job
 
 
-def build_publish_guard(config: GraphConfig, job: Any) -> dg.SensorDefinition:
+def build_publish_guard(config: GraphConfig, state: AcceptedState, job: Any) -> dg.SensorDefinition:
     """The sensor that looks for loads that were left."""
     names = Names(config.name)
+    checks = check_specs(names, table_specs(config, state))
 
     @dg.sensor(
         name=names.named("publish_guard"),
@@ -136,7 +137,10 @@ def build_publish_guard(config: GraphConfig, job: Any) -> dg.SensorDefinition:
         busy = busy_branches(instance_of(context), config.name)
         requests, reasons = [], [f"run {run_id} was dead" for run_id in ended]
         with config.open() as graph:
-            events, since, is_open = _unreported(context, graph, config, frozenset(busy), cursor)
+            instance = instance_of(context)
+            since, is_open = _report_unreported(
+                instance, graph, config, checks, frozenset(busy), cursor
+            )
             for run in staged_runs(graph):
                 is_open = True
                 decision = decision_of(graph, run.run_id)
@@ -145,8 +149,11 @@ def build_publish_guard(config: GraphConfig, job: Any) -> dg.SensorDefinition:
                     reasons.append(f"{run.run_id}: a run works on `{run.target_branch}`")
                 elif decision.verdict is guard.Verdict.WAIT:
                     reasons.append(f"{run.run_id} waits: {decision.reason}")
-                elif tries >= ATTEMPTS:
-                    reasons.append(f"{run.run_id} failed {tries} times: look at its runs")
+                elif (seconds := _pause(context, run.run_id, tries)) > 0:
+                    reasons.append(
+                        f"{run.run_id} failed {tries} times: look at its runs; "
+                        f"it is tried again in {seconds / 60:.0f} min"
+                    )
                 else:
                     busy.add(run.target_branch)
                     requests.append(_request(names, run.run_id, run.target_branch, tries))
@@ -155,10 +162,13 @@ def build_publish_guard(config: GraphConfig, job: Any) -> dg.SensorDefinition:
             run_requests=requests,
             skip_reason=None if requests else "; ".join(reasons) or "no load was left",
             cursor=json.dumps(asdict(seen)),
-            asset_events=events,
         )
 
     return publish_guard
+
+
+def _pause(context: dg.SensorEvaluationContext, run_id: str, tries: int) -> float:
+    return seconds_to_wait(instance_of(context), PUBLISH_TAG, run_id, tries)
 
 
 def _read_cursor(text: str | None) -> _Cursor:
@@ -183,26 +193,50 @@ def _request(names: Names, run_id: str, branch: str, tries: int) -> dg.RunReques
     )
 
 
-def _unreported(
-    context: dg.SensorEvaluationContext,
+def _report_unreported(
+    instance: dg.DagsterInstance,
     graph: Omnigraph,
     config: GraphConfig,
+    checks: Mapping[str, dg.AssetCheckSpec],
     busy: frozenset[str],
     cursor: _Cursor,
-) -> tuple[list[dg.AssetMaterialization], int, bool]:
-    """Publishes that no run has reported; up to when all are; and whether some have to wait."""
+) -> tuple[int, bool]:
+    """Report publishes that no run has reported; up to when all are, and whether some have to
+    wait."""
     latest = time.time_ns() // 1000 - _GRACE_US
     since = cursor.since or latest - _LOOKED_BACK_US
-    events: list[dg.AssetMaterialization] = []
     for run in published_loads(graph, since=since):
         if run.updated_at > latest or run.target_branch in busy:
-            return events, since, True  # whoever works on the branch may be about to report
+            return since, True  # whoever works on the branch may be about to report
         since = run.updated_at
-        reported = _reported_commits(instance_of(context), Names(config.name), run.target_branch)
+        reported = _reported_commits(instance, Names(config.name), run.target_branch)
         if run.published_snapshot_id not in reported:
             with contextlib.suppress(NotFoundError):  # cleanup was faster
-                events += materialisations(graph, config, publish_load(graph, config, run.run_id))
-    return events, since, False
+                _report(instance, graph, config, checks, publish_load(graph, config, run.run_id))
+    return since, False
+
+
+def _report(
+    instance: dg.DagsterInstance,
+    graph: Omnigraph,
+    config: GraphConfig,
+    checks: Mapping[str, dg.AssetCheckSpec],
+    published: Published,
+) -> None:
+    """Report what a publish made visible, and the checks it has passed.
+
+    A check names the materialisation that it is of, so this is not left to the daemon, which
+    reports the events of a tick when the tick is over.
+    """
+    made, manifest = materialisations(graph, config, published), Names(config.name).manifest
+    # The manifest comes last: by it a publish counts as reported.
+    for is_manifest in (False, True):
+        for event in made:
+            if (event.asset_key == manifest) is is_manifest:
+                instance.report_runless_asset_event(event)
+        for check in passed_checks(instance, checks, published):
+            if (check.asset_key == manifest) is is_manifest:
+                instance.report_runless_asset_event(check)
 
 
 def _reported_commits(instance: dg.DagsterInstance, names: Names, branch: str) -> frozenset[str]:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import boto3
 import pytest
 
-from omnigraph_assets.resources.landing import QUARANTINE, open_drops
+from omnigraph_assets.resources.landing import LOADED, QUARANTINE, open_drops
+from omnigraph_assets.resources.landing_s3 import S3Drops
 from tests.support.platform import PEOPLE, carry_out, look, make_platform, told
 
 if TYPE_CHECKING:
@@ -40,6 +41,36 @@ def test_drops_in_a_bucket(s3_root: str) -> None:
     assert store.archive(again, QUARANTINE) != moved  # nothing is replaced
 
 
+def test_an_object_that_is_written_anew_while_it_is_archived_is_not_lost(
+    s3_root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_drops(f"{s3_root}/drops")
+    assert isinstance(store, S3Drops)
+    address = f"{s3_root}/drops/main/rows.jsonl"
+    usual = store._client.copy
+
+    def copy_slowly(*given: object, **more: object) -> None:
+        usual(*given, **more)
+        store.write(address, "[]\n")
+
+    def copy_late(*given: object, **more: object) -> None:
+        store.write(address, "[2]\n")
+        usual(*given, **more)
+
+    store.write(address, "{}\n")
+    (file,) = store.list()
+    monkeypatch.setattr(store._client, "copy", copy_slowly)
+    moved = store.archive(file, LOADED)
+    assert moved is not None
+    assert _text(moved) == "{}\n"
+    assert _text(address) == "[]\n"
+    (file,) = store.list()
+    monkeypatch.setattr(store._client, "copy", copy_late)
+    store.archive(file, LOADED)
+    assert _text(address) == "[2]\n"
+    assert store.archive(file, LOADED) is None
+
+
 def test_a_file_of_a_bucket_is_loaded_and_put_away(
     s3_root: str, tmp_path: Path, instance: dg.DagsterInstance
 ) -> None:
@@ -60,6 +91,12 @@ def test_a_file_of_a_bucket_is_loaded_and_put_away(
         "/drops/_quarantine/main/bad.jsonl",
         "/drops/_quarantine/main/bad.jsonl.reason.json",
     ]
+
+
+def _text(address: str) -> str:
+    bucket, _, key = address.removeprefix("s3://").partition("/")
+    got = boto3.session.Session().client("s3").get_object(Bucket=bucket, Key=key)
+    return str(got["Body"].read().decode())
 
 
 def _keys(root: str) -> list[str]:

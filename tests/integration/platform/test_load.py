@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from omnigraph_assets.loads import run_records
+from omnigraph_assets.resources.landing import LOADED, LocalDrops, ignore_problem
 from omnigraph_core.failpoints import arm
 from omnigraph_core.history.locks import schema_lock
 from omnigraph_core.history.runs import RunStatus
 from omnigraph_core.settings import PUBLISH_LEASE
 from tests.support.later import Later
 from tests.support.platform import PEOPLE, SCHEMA, WIDER, Platform, carry_out, look, told
+from tests.support.privileges import modes_hold
 
 if TYPE_CHECKING:
     import dagster as dg
 
     from omnigraph_assets.assets import load
+    from omnigraph_assets.config import GraphConfig
+    from omnigraph_assets.resources.landing import DroppedFile, OnProblem
 else:
     dg, load = Later("dagster"), Later("omnigraph_assets.assets.load")
 
@@ -119,6 +124,31 @@ def test_refused_rows_are_shown_and_nothing_is_published(platform: Platform) -> 
     assert platform.graph.list_runs(status=RunStatus.RUNNING) == ()
 
 
+def test_refused_rows_are_shown_though_their_file_cannot_be_quarantined(
+    platform: Platform,
+) -> None:
+    bad = platform.drop("bad.jsonl", {"type": "Person", "data": {"name": "cid", "age": 200}})
+    bad.parent.chmod(0o500)
+    with modes_hold():
+        result = platform.load()
+        assert failed_checks(result) == {"people/nodes/Person:staged_rows"}
+        assert bad.exists()
+        # Nor is it tried again and again: the sensor says why it stays.
+        left = look(platform)
+        assert left.run_requests == []
+        assert "bad.jsonl' cannot be moved: [Errno 13]" in left.skip_message
+        assert len(left.asset_events) == 1
+        # A branch of others does not wait for it.
+        platform.graph.branch_create("side")
+        platform.instance.add_dynamic_partitions("people_branches", ["side"])
+        platform.drop("people.jsonl", *PEOPLE, branch="side")
+        (request,) = look(platform).run_requests
+        assert request.partition_key == "side"
+    bad.parent.chmod(0o700)
+    assert len(look(platform).asset_events) == 1
+    assert not bad.exists()
+
+
 def test_a_load_that_has_to_wait_is_published_later_and_once(platform: Platform) -> None:
     before = platform.head()
     platform.drop("people.jsonl", *PEOPLE)
@@ -198,6 +228,33 @@ def test_a_load_that_waits_for_long_is_of_the_files_it_was_planned_with(
     assert platform.rows("node:Person") == (1 if is_changed else 2)
 
 
+@pytest.mark.parametrize("step", ["stage_node", "audit"])
+def test_what_is_read_again_by_a_step_is_what_was_planned(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    path = platform.drop("people.jsonl", *PEOPLE)
+    usual = load.open_graph
+    later = time.time() + PUBLISH_LEASE.read()
+
+    def open_later(context: dg.OpExecutionContext, config: GraphConfig) -> object:
+        """Before a step the file is written anew, and what was read becomes old."""
+        if step in context.op.name and path.exists():
+            platform.drop(path.name, {"type": "Person", "data": {"name": "cid"}})
+            old = SimpleNamespace(time=lambda: later)
+            patch.setattr("omnigraph_core.spark.ingest.kept.time", old)
+        return usual(context, config)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("omnigraph_assets.assets.load.open_graph", open_later)
+        result = platform.load()
+    (failed,) = [event.step_key or "" for event in result.all_events if event.is_step_failure]
+    assert step in failed
+    (run,) = platform.graph.list_runs()
+    assert run.status is RunStatus.ABORTED
+    assert platform.load().success  # what is there now
+    assert platform.rows("node:Person") == 1
+
+
 def test_definitions_of_another_schema_refuse_to_run(platform: Platform) -> None:
     platform.graph.schema_apply(WIDER)
     platform.drop("people.jsonl", *PEOPLE)
@@ -248,6 +305,25 @@ def test_types_can_be_loaded_alone_and_the_rest_later(platform: Platform) -> Non
     platform.drop("again.jsonl", *PEOPLE, company)
     assert told(platform.load()) == {}
     assert platform.graph.snapshot().manifest_version == before + 2
+
+
+def test_one_type_of_more_files_than_fit_a_load_is_loaded_by_several(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("omnigraph_assets.loads.plan.BATCH", 3)
+    for number in range(5):
+        person = {"type": "Person", "data": {"name": f"p{number}"}}
+        company = {"type": "Company", "data": {"name": f"c{number}"}}
+        platform.drop(f"{number}.jsonl", person, company)
+    alone = [dg.AssetKey(["people", "nodes", "Person"])]
+    rows = []
+    for _ in range(3):
+        assert platform.load(asset_selection=alone).success
+        rows.append((platform.rows("node:Person"), platform.rows("node:Company")))
+    assert rows == [(3, 0), (5, 0), (5, 0)]
+    assert platform.load().success
+    assert platform.load().success
+    assert platform.rows("node:Company") == 5
 
 
 def test_edges_alone_wait_for_their_ends(platform: Platform) -> None:
@@ -326,6 +402,91 @@ def test_a_file_that_is_written_anew_while_it_is_planned_is_not_taken_for_loaded
     assert path.exists()
     assert platform.load().success
     assert platform.rows("node:Person") == 3
+
+
+@pytest.mark.parametrize("is_replaced", [True, False])
+def test_a_file_that_is_written_anew_while_it_is_archived_is_not_lost(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch, is_replaced: bool
+) -> None:
+    path = platform.drop("people.jsonl", *PEOPLE)
+    usual = Path.rename
+
+    def rename_late(moved: Path, target: Path) -> Path:
+        if moved == path and moved.stat().st_size > 100:
+            if is_replaced:
+                path.unlink()
+            platform.drop(path.name, {"type": "Person", "data": {"name": "cid"}})
+        return usual(moved, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", rename_late)
+        assert platform.load().success
+    assert "cid" in path.read_text()
+    assert not list((platform.directory / "drops" / LOADED / "main").iterdir())
+    assert platform.load().success
+    assert platform.rows("node:Person") == 3
+
+
+def test_files_that_cannot_be_read_or_moved_keep_no_others_from_being_loaded(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = platform.drop("a.jsonl", *PEOPLE).parent
+    company = {"type": "Company", "data": {"name": "hive"}}
+    platform.drop("c.jsonl", company)
+    usual = LocalDrops.list
+
+    def list_and_change(
+        store: LocalDrops, on_problem: OnProblem = ignore_problem
+    ) -> list[DroppedFile]:
+        """A file becomes unreadable, one goes, and none can be moved, after they were listed."""
+        found = usual(store, on_problem)
+        shut.chmod(0)
+        folder.chmod(0o700)
+        gone.unlink(missing_ok=True)
+        folder.chmod(0o500)
+        return found
+
+    with monkeypatch.context() as patch, modes_hold():
+        shut, gone = platform.drop("b.jsonl", *PEOPLE), platform.drop("d.jsonl", company)
+        patch.setattr(LocalDrops, "list", list_and_change)
+        result = platform.load()
+        assert result.success
+        assert (platform.rows("node:Person"), platform.rows("node:Company")) == (2, 1)
+        said = [entry.user_message for entry in platform.instance.all_logs(result.run_id)]
+        assert any("b.jsonl' cannot be read: [Errno 13]" in text for text in said)
+        assert any("d.jsonl' cannot be read: [Errno 2]" in text for text in said)
+        assert any("a.jsonl' cannot be moved: [Errno 13]" in text for text in said)
+        # What was loaded and cannot be moved keeps nothing from being loaded either.
+        folder.chmod(0o700)
+        platform.drop("e.jsonl", {"type": "Company", "data": {"name": "mill"}})
+        assert platform.load().success
+        assert platform.rows("node:Company") == 2
+        shut.chmod(0o600)
+        alone = platform.load(plan={"config": {"files": [str(shut)]}})
+        assert not alone.success  # nothing else is to be loaded: the run says why
+    folder.chmod(0o700)
+    shut.chmod(0o600)
+    assert platform.load().success
+    assert not list(folder.iterdir())
+
+
+def test_a_file_that_goes_while_it_is_planned_is_planned_no_more(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    platform.drop("a.jsonl", *PEOPLE)
+    gone = platform.drop("b.jsonl", {"type": "Company", "data": {"name": "hive"}})
+    usual = load.begin_load
+
+    def begin_late(*given: object) -> object:
+        gone.unlink()
+        return usual(*given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("omnigraph_assets.assets.load.begin_load", begin_late)
+        assert not platform.load().success
+    (request,) = look(platform).run_requests  # at once
+    assert carry_out(platform, request).success
+    assert platform.rows("node:Person") == 2
 
 
 def test_nothing_to_load_is_no_failure_and_no_commit(platform: Platform) -> None:

@@ -254,5 +254,5 @@ def test_a_service_waits_until_a_server_that_the_daemon_started_has_ended(
 def test_what_goes_wrong_before_a_run_begins_is_the_callers_to_know(
     fork_server: client.ForkServerClient,
 ) -> None:
-    with pytest.raises(client.ForkFailed, match="cannot begin: .*/not/there"):
+    with pytest.raises(client.ForkFailed, match=r"cannot begin: .*/not/there"):
         fork_server.fork(request_of("/not/there"))

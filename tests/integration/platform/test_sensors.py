@@ -24,6 +24,7 @@ from omnigraph_core.history.locks import schema_lock
 from omnigraph_core.history.runs import RunStatus
 from tests.support.later import Later
 from tests.support.platform import PEOPLE, SCHEMA, WIDER, Platform, carry_out, look, tick
+from tests.support.privileges import modes_hold
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,11 +34,12 @@ if TYPE_CHECKING:
 
     from omnigraph_assets import instance as instances
     from omnigraph_assets import orphaned_runs
-    from omnigraph_assets.sensors import failures, landing
+    from omnigraph_assets.sensors import backoff, failures, landing
 else:
     dg = Later("dagster")
     instances = Later("omnigraph_assets.instance")
     orphaned_runs = Later("omnigraph_assets.orphaned_runs")
+    backoff = Later("omnigraph_assets.sensors.backoff")
     failures = Later("omnigraph_assets.sensors.failures")
     landing = Later("omnigraph_assets.sensors.landing")
 
@@ -57,7 +59,6 @@ def test_files_are_loaded_once_when_they_have_settled(platform: Platform) -> Non
     platform.reload()
     platform.drop("people.jsonl", *PEOPLE)
     platform.drop("unfinished.jsonl.part", "{")
-    (platform.directory / "drops" / "main" / "folder.jsonl").mkdir()
     platform.graph.branch_create("side")
     platform.drop("side.jsonl", *PEOPLE, branch="side")
     platform.drop("lost.jsonl", *PEOPLE, branch="nowhere")
@@ -88,6 +89,64 @@ def test_files_are_loaded_once_when_they_have_settled(platform: Platform) -> Non
     assert carry_out(platform, repeated).success
     assert [request.partition_key for request in look(platform).run_requests] == ["side"]
     assert platform.head() == head
+
+
+def test_odd_files_are_reported_once_and_keep_no_other_from_being_loaded(
+    platform: Platform, tmp_path: Path
+) -> None:
+    platform.drop("people.jsonl", *PEOPLE)
+    platform.drop("secret.jsonl", *PEOPLE, branch="elsewhere")
+    drops = platform.directory / "drops"
+    main = drops / "main"
+    (main / "folder.jsonl").mkdir()
+    (main / "link.jsonl").symlink_to(drops / "elsewhere" / "secret.jsonl")
+    (main / "loop.jsonl").symlink_to("loop.jsonl")
+    (main / "two\nlines.jsonl").write_text("{}\n")
+    (tmp_path / "target").mkdir()
+    (drops / "linked").symlink_to(tmp_path / "target")
+    os.mkfifo(main / "pipe.jsonl")
+    (main / os.fsdecode(b"\xff.jsonl")).write_text("{}\n")
+    platform.drop("shut.jsonl", *PEOPLE).chmod(0)
+    platform.drop("people.jsonl", *PEOPLE, branch="shut").parent.chmod(0)
+    for name in ("%20", "main%20", "__run__a", "%2F..", "a%0Ab"):
+        platform.drop("people.jsonl", *PEOPLE, branch=name)
+    with modes_hold():
+        first = tick(platform, "drops_sensor")
+    (request,) = first.run_requests
+    assert (request.partition_key, names(request)) == ("main", ["people.jsonl"])
+    said = sorted(event.description.rpartition("/")[2] for event in first.asset_events)
+    assert said == [
+        "\\udcff.jsonl' has a name that is not UTF-8",
+        "a%0Ab' has a name with control characters",
+        "folder.jsonl' is not a regular file",
+        "link.jsonl' is a symbolic link",
+        "linked' is a symbolic link",
+        "loop.jsonl' is a symbolic link",
+        "pipe.jsonl' is not a regular file",
+        "shut' cannot be listed: Permission denied",
+        "shut.jsonl' cannot be read: Permission denied",
+        "two\\nlines.jsonl' has a name with control characters",
+    ]
+    assert carry_out(platform, request).success
+    with modes_hold():
+        second = tick(platform, "drops_sensor", first.cursor)
+        assert (second.run_requests, second.asset_events) == ([], [])
+        assert "left out: " in second.skip_message
+        assert ", and 9 more" in second.skip_message
+        (main / "pipe.jsonl").unlink()
+        (main / "pipe.jsonl").symlink_to("nowhere")
+        (event,) = tick(platform, "drops_sensor", second.cursor).asset_events
+    assert "pipe.jsonl' is a symbolic link" in event.description
+
+
+def test_of_many_odd_files_the_first_are_reported(platform: Platform) -> None:
+    folder = platform.drop("people.jsonl", *PEOPLE).parent
+    for number in range(100):
+        (folder / f"{number:03}.jsonl").mkdir()
+    first = tick(platform, "drops_sensor")
+    assert len(first.asset_events) == 32
+    assert len(first.cursor) < 1000
+    assert tick(platform, "drops_sensor", first.cursor).asset_events == []
 
 
 def test_only_the_types_of_a_small_file_are_asked_for(platform: Platform) -> None:
@@ -221,6 +280,26 @@ def test_a_file_is_not_put_away_for_types_that_were_chosen_by_hand(platform: Pla
     assert not path.exists()
 
 
+def test_the_rest_of_a_file_that_is_bad_does_not_hold_up_other_files(platform: Platform) -> None:
+    lost = {"edge": "Knows", "from": "cid", "to": "zed"}
+    platform.drop("a.jsonl", {"type": "Person", "data": {"name": "cid"}}, lost)
+    person = dg.AssetKey(["people", "nodes", "Person"])
+    assert platform.load(asset_selection=[person]).success
+    platform.drop("b.jsonl", {"type": "Company", "data": {"name": "hive"}})
+    asked = []
+    for _ in range(4):
+        result = look(platform)
+        if not result.run_requests:
+            break
+        asked.append("".join(name[0] for name in names(result.run_requests[0])))
+        carry_out(platform, result.run_requests[0])
+    assert asked == ["ab", "b"]
+    assert platform.rows("node:Company") == 1
+    kept = platform.directory / "drops" / QUARANTINE / "main"
+    assert {path.name for path in kept.glob("*.jsonl")} == {"a.jsonl"}
+    assert not list((platform.directory / "drops" / "main").iterdir())
+
+
 def test_files_of_one_content_are_loaded_once_and_archived_together(platform: Platform) -> None:
     platform.config = replace(platform.config, mode="append")
     platform.reload()
@@ -234,16 +313,16 @@ def test_files_of_one_content_are_loaded_once_and_archived_together(platform: Pl
 def test_files_outlast_an_outage(platform: Platform, monkeypatch: pytest.MonkeyPatch) -> None:
     platform.drop("people.jsonl", *PEOPLE)
     keys = []
-    for _ in range(landing.ATTEMPTS):
+    for _ in range(backoff.ATTEMPTS):
         (request,) = look(platform).run_requests
         keys.append(request.run_key)
         run = dg.DagsterRun("people_load_job", str(uuid4()), tags=request.tags)
         platform.instance.add_run(run)
         platform.instance.report_run_failed(run)
-    assert len(set(keys)) == landing.ATTEMPTS
+    assert len(set(keys)) == backoff.ATTEMPTS
     reason = look(platform).skip_message
     assert "failed 3 times: look at their runs; they are tried again in 1 min" in reason
-    monkeypatch.setattr("omnigraph_assets.sensors.landing.BACKOFF_SECONDS", (0.0,))
+    monkeypatch.setattr("omnigraph_assets.sensors.backoff.BACKOFF_SECONDS", (0.0,))
     (request,) = look(platform).run_requests
     assert request.run_key not in keys
     assert carry_out(platform, request).success
@@ -269,6 +348,69 @@ def test_a_load_that_was_left_is_published_by_the_guard_once(platform: Platform)
     )
     assert shown == {"main"}
     assert tick(platform, "publish_guard").skip_message == "no load was left"
+
+
+def test_a_publish_whose_run_died_is_reported_with_the_checks_it_has_passed(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    platform.drop("bad.jsonl", {"type": "Person", "data": {"name": "cid", "age": 200}})
+    assert not platform.load().success
+    platform.drop("people.jsonl", *PEOPLE)
+
+    def die(*_: object) -> None:
+        raise RuntimeError("stands for a SIGKILL after the publish")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("omnigraph_assets.assets.load.table_outputs", die)
+        assert not platform.load().success
+    assert platform.rows("node:Person") == 2
+    monkeypatch.setattr("omnigraph_assets.sensors.publish._GRACE_US", 0)
+    first = tick(platform, "publish_guard")
+    person = dg.AssetKey(["people", "nodes", "Person"])
+    keys = [
+        dg.AssetCheckKey(person, "staged_rows"),
+        dg.AssetCheckKey(dg.AssetKey(["people", "manifest"]), "staged_records"),
+    ]
+    for key in keys:
+        (found,) = platform.instance.event_log_storage.get_asset_check_partition_info([key])
+        assert found.partition_key == "main"
+        assert found.latest_execution_status.value == "SUCCEEDED"
+        assert found.is_current
+    # It is reported once.
+    wanted = dg.AssetRecordsFilter(person, asset_partitions=["main"])
+    for cursor in (first.cursor, None):
+        tick(platform, "publish_guard", cursor)
+        assert len(platform.instance.fetch_materializations(wanted, limit=9).records) == 1
+
+
+def test_a_load_that_was_left_outlasts_an_outage(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    platform.drop("people.jsonl", *PEOPLE)
+    with schema_lock(platform.graph._context.store, "main", actor="somebody"):
+        platform.load()
+    cursor = None
+    keys = set()
+    for number in range(9):
+        found = tick(platform, "publish_guard", cursor)
+        cursor = found.cursor
+        if not found.run_requests:
+            assert number == backoff.ATTEMPTS
+            assert "failed 3 times: look at its runs; it is tried again in 1 min" in (
+                found.skip_message
+            )
+            monkeypatch.setattr("omnigraph_assets.sensors.backoff.BACKOFF_SECONDS", (0.0,))
+            continue
+        (request,) = found.run_requests
+        keys.add(request.run_key)
+        run = dg.DagsterRun("people_publish_job", str(uuid4()), tags=request.tags)
+        platform.instance.add_run(run)
+        platform.instance.report_run_failed(run)
+    assert len(keys) == 8  # and so on
+    (request,) = tick(platform, "publish_guard", cursor).run_requests
+    result = platform.run("publish", run_config=request.run_config, tags=dict(request.tags))
+    assert result.success
+    assert platform.rows("node:Person") == 2
 
 
 def test_a_load_of_a_branch_that_is_gone_is_given_up(platform: Platform) -> None:

@@ -139,7 +139,7 @@ def test_a_server_that_hangs_is_passed_over_for_a_while(
         hanging.bind("runs.sock")
         hanging.listen()
         asked = ForkServerClient(Path("runs.sock"), ("false",), 0.1)
-        with pytest.raises(ForkFailed, match="did not answer within 0.1 s"):
+        with pytest.raises(ForkFailed, match=r"did not answer within 0\.1 s"):
             asked.fork("request")
         hanging.accept()[0].close()
         with pytest.raises(ForkFailed, match="did not answer within the last 5 min"):
@@ -148,7 +148,7 @@ def test_a_server_that_hangs_is_passed_over_for_a_while(
         with pytest.raises(BlockingIOError):
             hanging.accept()
         monkeypatch.setattr(client, "_PASSED_OVER_SECONDS", 0.0)
-        with pytest.raises(ForkFailed, match="did not answer within 0.1 s"):
+        with pytest.raises(ForkFailed, match=r"did not answer within 0\.1 s"):
             asked.fork("request")
         hanging.accept()[0].close()
 
@@ -158,7 +158,7 @@ def test_a_server_that_never_listens_is_given_up(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     asked = ForkServerClient(Path("runs.sock"), ("bash", "-c", "read"), 0.1)
-    with pytest.raises(ForkFailed, match="did not answer within 0.1 s"):
+    with pytest.raises(ForkFailed, match=r"did not answer within 0\.1 s"):
         asked.fork("request")
     asked.close()
     asked = ForkServerClient(Path("runs.sock"), ("bash", "-c", "exit 3"), 60)
@@ -169,7 +169,7 @@ def test_a_server_that_never_listens_is_given_up(
 
 def test_a_run_may_start_otherwise_before_dagster_gives_it_up() -> None:
     settings = yaml.safe_load((ROOT / "dagster.yaml").read_text())
-    assert ANSWER_SECONDS <= settings["run_monitoring"]["start_timeout_seconds"] / 2
+    assert settings["run_monitoring"]["start_timeout_seconds"] / 2 >= ANSWER_SECONDS
 
 
 @pytest.fixture
