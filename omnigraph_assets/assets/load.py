@@ -218,6 +218,7 @@ def _read_op(config: GraphConfig, names: Names) -> dg.OpDefinition:
         with failures(), open_graph(context, config) as graph, _spark_jobs() as report:
             steps = graph.load_steps(load.run_id, branch=branch, engine=config.engine)
             rows = steps.read(ProgressLogger(context.log.info))
+            sizes = steps.written_bytes()
             problems = steps.problem_count()
             _refuse_changed(graph, config, load)
         if problems:
@@ -225,13 +226,19 @@ def _read_op(config: GraphConfig, names: Names) -> dg.OpDefinition:
         else:
             for table_key in sorted(rows):
                 kind, _, type_name = table_key.partition(":")
-                step = {"run_id": load.run_id, "table_key": table_key, "rows": rows[table_key]}
+                step = {
+                    "run_id": load.run_id,
+                    "table_key": table_key,
+                    "rows": rows[table_key],
+                    "bytes": sizes.get(table_key, 0),
+                }
                 yield dg.DynamicOutput(step, mapping_key=type_name, output_name=kind)
         yield dg.Output(
-            {**planned, "rows": rows},
+            {**planned, "rows": rows, "spark": report.result},
             "load",
             metadata={
                 "rows": sum(rows.values()),
+                "bytes": sum(sizes.values()),
                 "rows_by_type": dg.MetadataValue.json(rows),
                 "problems": problems,
                 **spark_metadata(report.result),
@@ -280,6 +287,7 @@ def _stage_op(config: GraphConfig, names: Names, kind: str) -> dg.OpDefinition:
             metadata={
                 "type": table_key,
                 "rows": step["rows"],
+                "bytes": step["bytes"],
                 "rows_of_the_table": staged,
                 "rows_to_check": suspects,
                 **spark_metadata(report.result),
@@ -397,7 +405,9 @@ def _commit_op(
             published = publish_guarded(graph, config, run_id, context.log.warning)
             if published is None:
                 return
-            for name, metadata in table_outputs(graph, config, published):
+            read = spark_metadata(load.get("spark"))
+            for name, about in table_outputs(graph, config, published):
+                metadata = {**about, **read}
                 if name in context.selected_output_names:
                     yield dg.Output(None, name, metadata=metadata)
                 elif name in specs:

@@ -147,6 +147,40 @@ def lines(records: Sequence[Mapping[str, Any]]) -> bytes:
     return "\n".join(map(json.dumps, records)).encode()
 
 
+def test_steps_of_a_load_show_rows_bytes_and_jobs(platform: Platform, spark: SparkSession) -> None:
+    platform.config = replace(platform.config, engine="spark")
+    platform.reload()
+    platform.drop("people.jsonl", *PEOPLE)
+    result = platform.load()
+    assert result.success
+    outputs = {
+        event.step_key: event.step_output_data.metadata
+        for event in result.all_events
+        if event.is_successful_output and event.step_key is not None
+    }
+    for type_name, kind, rows in (("Person", "node", 2), ("Knows", "edge", 1)):
+        found = outputs[f"people_load.people_stage_{kind}[{type_name}]"]
+        assert found["rows"].value == rows
+        assert int(str(found["bytes"].value)) > 0
+        jobs: Any = found["spark_jobs"].value
+        for text in descriptions_of(spark, jobs):
+            assert f"{kind}:{type_name}" in text
+    read: Any = outputs["people_load.people_read"]["spark_jobs"].value
+    assert [job["rows"] for job in read] == [3]
+    assert {key: made["spark_jobs"] for key, made in told(result).items()} == dict.fromkeys(
+        ("people/nodes/Person", "people/edges/Knows", "people/manifest"), read
+    )
+
+
+def descriptions_of(spark: SparkSession, jobs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What Spark calls the jobs of a report."""
+    numbers = [number for job in jobs for number in job["job_ids"]]
+    assert numbers
+    context: Any = spark.sparkContext
+    store = context._jsc.sc().statusStore()
+    return [store.job(number).description().get() for number in numbers]
+
+
 def test_merges_and_comparisons_run_on_spark(platform: Platform, spark: SparkSession) -> None:
     assert spark.version
     with_people(platform, engine="spark")
