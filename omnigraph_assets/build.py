@@ -1,6 +1,7 @@
 """Everything the platform has of one graph, put together: used by the component and by tests."""
 
 import warnings
+from typing import Any
 
 import dagster as dg
 
@@ -48,7 +49,7 @@ def _build_defs(config: GraphConfig, state: AcceptedState | None) -> dg.Definiti
     refresh = build_refresh_job(config, state_key(config.name))
     if state is None:
         waiting = build_first_schema_sensor(config, refresh)
-        return dg.Definitions(jobs=[refresh], sensors=[waiting])
+        return dg.Definitions(jobs=[refresh], sensors=[waiting], resources=_resources(config))
     load, checks = build_load(config, state), build_checks(config)
     made = [build_embeddings(config, state), build_indexes(config, state)]
     derived = [assets for assets in made if assets is not None]
@@ -82,9 +83,14 @@ def _build_defs(config: GraphConfig, state: AcceptedState | None) -> dg.Definiti
         jobs=jobs,
         sensors=sensors,
         schedules=build_schedules(config, maintenance, checking, retention),
-        resources={
-            names.graph_resource: GraphResource(uri=config.uri, actor=config.actor),
-            names.spark_resource: SparkResource(spark_config=dict(config.spark_config)),
-        },
+        resources=_resources(config),
         executor=dg.in_process_executor,
     )
+
+
+def _resources(config: GraphConfig) -> dict[str, Any]:
+    names = Names(config.name)
+    return {
+        names.graph_resource: GraphResource(uri=config.uri, actor=config.actor),
+        names.spark_resource: SparkResource(spark_config=dict(config.spark_config)),
+    }

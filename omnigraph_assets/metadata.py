@@ -125,11 +125,24 @@ def manifest_metadata(config: GraphConfig, published: Published) -> dict[str, An
 
 
 def spark_metadata(report: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The Spark UI and the jobs of work on Spark; nothing of work in one process."""
+    """The jobs of work on Spark and where the Spark UI shows them; nothing of work in one process.
+
+    `spark_job` is the page of the job that took longest. Jobs name theirs if it is another one:
+    behind Spark Connect all have that of their session, and events are kept several times.
+    """
     if report is None:
         return {}
-    ui = {} if report["ui"] is None else {"spark_ui": dg.MetadataValue.url(report["ui"])}
-    return {**ui, "spark_jobs": dg.MetadataValue.json(report["jobs"])}
+    jobs = report["jobs"]
+    longest = max(jobs, key=lambda job: float(job["seconds"]))
+    links = {"spark_ui": report["ui"], "spark_job": longest["page"]}
+    known = [
+        {name: value for name, value in job.items() if value not in (None, longest["page"])}
+        for job in jobs
+    ]
+    return {
+        **{name: dg.MetadataValue.url(link) for name, link in links.items() if link is not None},
+        "spark_jobs": dg.MetadataValue.json(known),
+    }
 
 
 def _preview(graph: Omnigraph, commit_id: str, table_key: str) -> str:

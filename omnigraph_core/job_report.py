@@ -57,6 +57,12 @@ class JobMetrics:
     failed_tasks: int | None = None
     shuffle_bytes: int | None = None
     spilled_bytes: int | None = None
+    job_ids: tuple[int, ...] | None = None
+    """The numbers of the job in the Spark UI; behind Spark Connect its page has them."""
+    operation_id: str | None = None
+    """Behind Spark Connect, how the page of the session calls the job."""
+    page: str | None = None
+    """The page of the Spark UI that shows the job, if there is a UI."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -67,6 +73,9 @@ class JobMetrics:
             **asdict(self.written),
             "shuffle_bytes": self.shuffle_bytes,
             "spilled_bytes": self.spilled_bytes,
+            "job_ids": None if self.job_ids is None else list(self.job_ids),
+            "operation_id": self.operation_id,
+            "page": self.page,
         }
 
 

@@ -10,8 +10,9 @@ import dagster as dg
 from omnigraph_assets.config import GraphConfig
 from omnigraph_assets.instance import PARTITION
 from omnigraph_assets.jobs.branches import MERGEABLE
-from omnigraph_assets.metadata import failures
+from omnigraph_assets.metadata import failures, spark_metadata
 from omnigraph_assets.names import MAIN, Names
+from omnigraph_assets.resources.graph import open_graph
 
 _LISTED = 20
 
@@ -25,9 +26,10 @@ def build_checks(config: GraphConfig) -> list[dg.AssetChecksDefinition]:
         name="integrity",
         description="Everything that the catalog of the branch names is there.",
         partitions_def=names.branches,
+        required_resource_keys=names.resources,
     )
     def integrity(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
-        with failures(), config.open() as graph:
+        with failures(), open_graph(context, config, needs_spark=False) as graph:
             report = graph.verify(_branch(context))
         findings = [finding.render() for finding in report.findings[:_LISTED]]
         return dg.AssetCheckResult(
@@ -40,14 +42,16 @@ def build_checks(config: GraphConfig) -> list[dg.AssetChecksDefinition]:
         name=MERGEABLE,
         description="The branch can be merged into main; a merge reports its own conflicts here.",
         partitions_def=names.branches,
+        required_resource_keys=names.resources,
     )
     def mergeable(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
         branch = _branch(context)
-        conflicts = []
+        conflicts, jobs = [], None
         if branch != MAIN:
-            with failures(), config.open() as graph:
-                found = graph.branch_merge(branch, dry_run=True).conflicts
-            conflicts = [conflict.to_json() for conflict in found]
+            with failures(), open_graph(context, config) as graph:
+                found = graph.branch_merge(branch, dry_run=True, engine=config.engine)
+            conflicts = [conflict.to_json() for conflict in found.conflicts]
+            jobs = found.spark
         listed = json.loads(json.dumps(conflicts[:_LISTED], default=str))
         return dg.AssetCheckResult(
             passed=not conflicts,
@@ -57,6 +61,7 @@ def build_checks(config: GraphConfig) -> list[dg.AssetChecksDefinition]:
                 "into": MAIN,
                 "conflicts": len(conflicts),
                 "listed": dg.MetadataValue.json(listed),
+                **spark_metadata(jobs),
             },
         )
 

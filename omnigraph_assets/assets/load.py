@@ -7,7 +7,8 @@
     audit       all types together, a blocking check for each
     commit      one compare-and-swap, if the publish guard lets it
 
-Steps hand the id of the run on and nothing else: what they make lies beside the graph.
+Steps hand the id of the run on and nothing else: what they make lies beside the graph. Those that
+only have an order hand nothing on, because each value costs three events and two lines of the log.
 """
 
 from collections import defaultdict
@@ -88,10 +89,10 @@ def build_load(config: GraphConfig, state: AcceptedState) -> dg.AssetsDefinition
     )
     def load(drops: Any) -> Any:
         rows = read(plan(drops))
-        nodes = join_nodes(rows.node.map(stage_node).collect())
-        edges = rows.edge.map(lambda edge: stage_edge(edge, nodes)).collect()
-        audited = audit(rows.load, nodes, edges)
-        done = commit(audited.load)
+        nodes = join_nodes(nodes=rows.node.map(stage_node).collect())
+        edges = rows.edge.map(lambda edge: stage_edge(edge, nodes=nodes)).collect()
+        audited = audit(rows.load, nodes=nodes, edges=edges)
+        done = commit(rows.load, audited=audited.done)
         outputs = {name: getattr(done, name) for name in specs}
         return outputs | {name: getattr(audited, name) for name in check_outputs}
 
@@ -222,6 +223,7 @@ def _read_op(config: GraphConfig, names: Names) -> dg.OpDefinition:
         with failures(), open_graph(context, config) as graph, _spark_jobs() as report:
             steps = graph.load_steps(load.run_id, branch=branch, engine=config.engine)
             rows = steps.read(ProgressLogger(context.log.info))
+            sizes = steps.written_bytes()
             problems = steps.problem_count()
             _refuse_changed(graph, config, load)
         if problems:
@@ -229,13 +231,19 @@ def _read_op(config: GraphConfig, names: Names) -> dg.OpDefinition:
         else:
             for table_key in sorted(rows):
                 kind, _, type_name = table_key.partition(":")
-                step = {"run_id": load.run_id, "table_key": table_key, "rows": rows[table_key]}
+                step = {
+                    "run_id": load.run_id,
+                    "table_key": table_key,
+                    "rows": rows[table_key],
+                    "bytes": sizes.get(table_key, 0),
+                }
                 yield dg.DynamicOutput(step, mapping_key=type_name, output_name=kind)
         yield dg.Output(
-            {**planned, "rows": rows},
+            {**planned, "rows": rows, "spark": report.result},
             "load",
             metadata={
                 "rows": sum(rows.values()),
+                "bytes": sum(sizes.values()),
                 "rows_by_type": dg.MetadataValue.json(rows),
                 "problems": problems,
                 **spark_metadata(report.result),
@@ -274,16 +282,16 @@ def _refuse_outdated(graph: Omnigraph, config: GraphConfig, run_id: str) -> None
 
 
 def _stage_op(config: GraphConfig, names: Names, kind: str) -> dg.OpDefinition:
-    after = {} if kind == "node" else {"nodes": dg.In(int)}
+    after = {} if kind == "node" else {"nodes": dg.In(dg.Nothing)}
 
     @dg.op(
         name=names.named(f"stage_{kind}"),
         ins={"step": dg.In(dict), **after},
-        out=dg.Out(int),
+        out=dg.Out(dg.Nothing),
         retry_policy=_RETRY,
         required_resource_keys=names.resources,
     )
-    def stage(context: dg.OpExecutionContext, step: dict[str, Any], **_: Any) -> dg.Output[int]:
+    def stage(context: dg.OpExecutionContext, step: dict[str, Any]) -> dg.Output[None]:
         run_id, table_key = step["run_id"], step["table_key"]
         with failures(), open_graph(context, config) as graph, _spark_jobs() as report:
             _refuse_outdated(graph, config, run_id)
@@ -291,10 +299,11 @@ def _stage_op(config: GraphConfig, names: Names, kind: str) -> dg.OpDefinition:
             suspects = steps.inspect(table_key)
             staged = steps.stage(table_key)
         return dg.Output(
-            staged,
+            None,
             metadata={
                 "type": table_key,
                 "rows": step["rows"],
+                "bytes": step["bytes"],
                 "rows_of_the_table": staged,
                 "rows_to_check": suspects,
                 **spark_metadata(report.result),
@@ -305,10 +314,9 @@ def _stage_op(config: GraphConfig, names: Names, kind: str) -> dg.OpDefinition:
 
 
 def _join_op(names: Names) -> dg.OpDefinition:
-    @dg.op(name=names.named("join_nodes"), out=dg.Out(int))
-    def join_nodes(staged: list[int]) -> int:
+    @dg.op(name=names.named("join_nodes"), ins={"nodes": dg.In(dg.Nothing)}, out=dg.Out(dg.Nothing))
+    def join_nodes() -> None:
         """Edges wait for their ends."""
-        return len(staged)
 
     return join_nodes
 
@@ -326,13 +334,12 @@ def _audit_op(
 
     @dg.op(
         name=names.named("audit"),
-        out={"load": dg.Out(dict), **{name: _optional() for name in outputs.values()}},
+        ins={"load": dg.In(dict), "nodes": dg.In(dg.Nothing), "edges": dg.In(dg.Nothing)},
+        out={"done": dg.Out(dg.Nothing), **{name: _optional() for name in outputs.values()}},
         retry_policy=_RETRY,
         required_resource_keys=names.resources,
     )
-    def audit(
-        context: dg.OpExecutionContext, load: dict[str, Any], nodes: int, edges: list[int]
-    ) -> Iterator[Any]:
+    def audit(context: dg.OpExecutionContext, load: dict[str, Any]) -> Iterator[Any]:
         planned, branch = planned_load(load), context.partition_key
         found: dict[str, list[dict[str, Any]]] = defaultdict(list)
         with failures(), open_graph(context, config) as graph, _spark_jobs() as report:
@@ -353,8 +360,8 @@ def _audit_op(
                 warn = _warn_by(context.log.warning)
                 for address in quarantine_invalid(config, planned.files, problems, warn):
                     context.log.warning("Put into quarantine: %s", address)
-        about = {"types": nodes + len(edges), **spark_metadata(report.result)}
-        yield dg.Output(load, "load", metadata=about)
+        about = {"types": len(load["rows"]), **spark_metadata(report.result)}
+        yield dg.Output(None, "done", metadata=about)
         # Checks that pass are reported with what they have let through, by `commit`.
         selected = context.selected_output_names
         for key in [key for key in checks if key in found]:
@@ -405,6 +412,7 @@ def _commit_op(
 ) -> dg.OpDefinition:
     @dg.op(
         name=names.named("commit"),
+        ins={"load": dg.In(dict), "audited": dg.In(dg.Nothing)},
         out={name: dg.Out(dg.Nothing, is_required=False) for name in specs},
         retry_policy=_RETRY,
         required_resource_keys=names.resources,
@@ -415,7 +423,9 @@ def _commit_op(
             published = publish_guarded(graph, config, run_id, context.log.warning)
             if published is None:
                 return
-            for name, metadata in table_outputs(graph, config, published):
+            read = spark_metadata(load.get("spark"))
+            for name, about in table_outputs(graph, config, published):
+                metadata = {**about, **read}
                 if name in context.selected_output_names:
                     yield dg.Output(None, name, metadata=metadata)
                 elif name in specs:

@@ -6,8 +6,9 @@ from typing import Any, Final
 import dagster as dg
 
 from omnigraph_assets.config import GraphConfig
-from omnigraph_assets.metadata import failures
+from omnigraph_assets.metadata import failures, spark_metadata
 from omnigraph_assets.names import Names
+from omnigraph_assets.resources.graph import open_graph
 
 MERGEABLE: Final = "mergeable"
 _LISTED: Final = 50
@@ -68,17 +69,21 @@ def build_branch_jobs(target: GraphConfig) -> list[dg.JobDefinition]:
     """The jobs of a graph that people launch by hand."""
     names = Names(target.name)
 
-    @dg.op(name=names.named("create_branch"))
+    @dg.op(name=names.named("create_branch"), required_resource_keys=names.resources)
     def create(context: dg.OpExecutionContext, config: CreateConfig) -> None:
-        with failures(), target.open() as graph:
+        with failures(), open_graph(context, target, needs_spark=False) as graph:
             made = graph.branch_create(config.name, source=config.source)
         context.instance.add_dynamic_partitions(names.branches.name or "", [made.branch])
         context.add_output_metadata({"branch": made.branch, "source": config.source})
 
-    @dg.op(name=names.named("merge_branch"))
+    @dg.op(name=names.named("merge_branch"), required_resource_keys=names.resources)
     def merge(context: dg.OpExecutionContext, config: MergeConfig) -> None:
-        with failures(), target.open() as graph:
-            options: Any = {"strategy": config.strategy, "resolve": config.resolve}
+        with failures(), open_graph(context, target) as graph:
+            options: Any = {
+                "strategy": config.strategy,
+                "resolve": config.resolve,
+                "engine": target.engine,
+            }
             would = graph.branch_merge(config.source, into=config.into, dry_run=True, **options)
             _report_mergeable(context, names, would)
             if not config.confirm:
@@ -90,33 +95,36 @@ def build_branch_jobs(target: GraphConfig) -> list[dg.JobDefinition]:
             )
         context.add_output_metadata(_told(done))
 
-    @dg.op(name=names.named("delete_branch"))
+    @dg.op(name=names.named("delete_branch"), required_resource_keys=names.resources)
     def delete(context: dg.OpExecutionContext, config: DeleteConfig) -> None:
         if config.confirm != config.name:
             raise dg.Failure(
                 f"to delete the branch `{config.name}` give its name as `confirm` too",
                 allow_retries=False,
             )
-        with failures(), target.open() as graph:
+        with failures(), open_graph(context, target, needs_spark=False) as graph:
             graph.branch_delete(config.name)
         context.instance.delete_dynamic_partition(names.branches.name or "", config.name)
 
-    @dg.op(name=names.named("diff_branches"))
+    @dg.op(name=names.named("diff_branches"), required_resource_keys=names.resources)
     def diff(context: dg.OpExecutionContext, config: DiffConfig) -> None:
-        with failures(), target.open() as graph:
-            found = graph.diff_between(config.target, config.source, limit=_LISTED)
+        with failures(), open_graph(context, target) as graph:
+            found = graph.diff_between(
+                config.target, config.source, limit=_LISTED, engine=target.engine
+            )
         context.add_output_metadata(
             {
                 "inserts": found.stats.inserts,
                 "updates": found.stats.updates,
                 "deletes": found.stats.deletes,
                 "changes": _json(found.to_json()),
+                **spark_metadata(found.spark),
             }
         )
 
-    @dg.op(name=names.named("apply_schema"))
+    @dg.op(name=names.named("apply_schema"), required_resource_keys=names.resources)
     def apply(context: dg.OpExecutionContext, config: SchemaConfig) -> None:
-        with failures(), target.open() as graph:
+        with failures(), open_graph(context, target, needs_spark=False) as graph:
             done = graph.schema_apply(
                 config.schema_text,
                 branch=config.branch,
@@ -125,9 +133,9 @@ def build_branch_jobs(target: GraphConfig) -> list[dg.JobDefinition]:
             )
         context.add_output_metadata({"applied": done.applied, "plan": _json(done.to_json())})
 
-    @dg.op(name=names.named("run_query"))
+    @dg.op(name=names.named("run_query"), required_resource_keys=names.resources)
     def query(context: dg.OpExecutionContext, config: QueryConfig) -> None:
-        with failures(), target.open() as graph:
+        with failures(), open_graph(context, target, needs_spark=False) as graph:
             params = json.loads(config.params_json)
             found = graph.query(config.branch, config.text, config.name, params)
         rows = json.loads(found.to_json())
@@ -180,6 +188,7 @@ def _told(merge: Any) -> dict[str, Any]:
         "outcome": str(merge.outcome),
         "conflicts": len(merge.conflicts),
         "merge": _json(merge.to_json()),
+        **spark_metadata(merge.spark),
     }
 
 

@@ -10,6 +10,7 @@ import dagster as dg
 from omnigraph_assets.config import GraphConfig
 from omnigraph_assets.metadata import failures
 from omnigraph_assets.names import Names
+from omnigraph_assets.resources.graph import open_graph
 from omnigraph_assets.schema_state import state_of
 
 LOCATION = "omnigraph"
@@ -19,9 +20,9 @@ def build_refresh_job(config: GraphConfig, state_key: str) -> dg.JobDefinition:
     """What the schema watch runs."""
     names = Names(config.name)
 
-    @dg.op(name=names.named("refresh"))
+    @dg.op(name=names.named("refresh"), required_resource_keys=names.resources)
     def refresh(context: dg.OpExecutionContext) -> None:
-        with failures(), config.open() as graph:
+        with failures(), open_graph(context, config, needs_spark=False) as graph:
             state = state_of(graph)
         storage = context.instance.defs_state_storage
         if storage is None:

@@ -10,6 +10,8 @@ from omnigraph_assets.names import Names
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.job_report import job_facts
 
+RunContext = dg.OpExecutionContext | dg.AssetExecutionContext | dg.AssetCheckExecutionContext
+
 
 class GraphResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     """A graph by its address; what is written is written by `actor`."""
@@ -27,16 +29,20 @@ class GraphResource(dg.ConfigurableResource):  # type: ignore[type-arg]
 
 @contextmanager
 def open_graph(
-    context: dg.OpExecutionContext | dg.AssetExecutionContext, config: GraphConfig
+    context: RunContext, config: GraphConfig, *, needs_spark: bool = True
 ) -> Iterator[Omnigraph]:
     """The graph of a run, and Spark if that is its engine; jobs of Spark bear the run's id.
+
+    Args:
+        needs_spark: whether the work may run on Spark; what is done in this process alone does not
+            wait for a server of Spark.
 
     Raises:
         GraphNotFound: there is none at its address.
         ConfigError: Spark cannot be started or reached.
     """
     names = Names(config.name)
-    if config.engine == SPARK:
+    if needs_spark and config.engine == SPARK:
         # The engine adopts the session that is active; opened first, nothing is half done.
         _ = getattr(context.resources, names.spark_resource).spark_session
     branch = context.partition_key if context.has_partition_key else None

@@ -82,6 +82,10 @@ class LoadSteps:
         """
         return dict(self._steps.read(progress))
 
+    def written_bytes(self) -> dict[str, int]:
+        """By table key the size of the files that `read` has written; none before it has."""
+        return dict(self._steps.written_bytes())
+
     def problem_count(self) -> int:
         """How many problems `read` has found; with any, there is nothing to stage."""
         return int(self._steps.problem_count())

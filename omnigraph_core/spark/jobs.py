@@ -7,6 +7,7 @@ to Spark's process with an answer that nobody reads.
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import logging
 import re
@@ -199,6 +200,7 @@ class _Job(Protocol):
     def watched(self) -> contextlib.AbstractContextManager[None]: ...
     def cancel(self) -> None: ...
     def measured(self, metrics: JobMetrics) -> JobMetrics: ...
+    def page(self, ui: str, metrics: JobMetrics) -> str | None: ...
 
 
 class _Running(Generic[T]):
@@ -234,6 +236,8 @@ class _Running(Generic[T]):
             self.metrics = measured.result()
         found = settled(lambda: ui_address(self._job.session))
         self.ui = found.result() if found.exception() is None else None
+        if self.ui is not None:
+            self.metrics = replace(self.metrics, page=self._job.page(self.ui, self.metrics))
 
     def result(self) -> Future[T]:
         assert self._outcome is not None
@@ -313,7 +317,8 @@ class _ClassicJob:
         context.listenerBus().waitUntilEmpty(_EVENTS_MILLISECONDS)
         store = context.statusStore()
         failed = shuffled = spilled = 0
-        for job_id in self._context.statusTracker().getJobIdsForGroup(self._tag):
+        job_ids = tuple(sorted(self._context.statusTracker().getJobIdsForGroup(self._tag)))
+        for job_id in job_ids:
             stages = store.job(job_id).stageIds().mkString(",")
             for stage_id in map(int, filter(None, stages.split(","))):
                 try:
@@ -323,7 +328,17 @@ class _ClassicJob:
                 failed += stage.numFailedTasks()
                 shuffled += stage.shuffleWriteBytes()
                 spilled += stage.diskBytesSpilled()
-        return replace(metrics, failed_tasks=failed, shuffle_bytes=shuffled, spilled_bytes=spilled)
+        return replace(
+            metrics,
+            failed_tasks=failed,
+            shuffle_bytes=shuffled,
+            spilled_bytes=spilled,
+            job_ids=job_ids,
+        )
+
+    def page(self, ui: str, metrics: JobMetrics) -> str | None:
+        """Of its last job: those before it prepare what that one reads."""
+        return f"{ui}/jobs/job/?id={metrics.job_ids[-1]}" if metrics.job_ids else None
 
 
 class _ConnectJob:
@@ -362,7 +377,10 @@ class _ConnectJob:
     def measured(self, metrics: JobMetrics) -> JobMetrics:
         """By the numbers of the plan, which come with its result."""
         info = None if self.frame is None else self.frame.executionInfo
-        told: Any = None if info is None else info.metrics
+        if info is None:
+            return metrics
+        metrics = replace(metrics, operation_id=info.operation_id)
+        told: Any = info.metrics
         if told is None:
             return metrics
         numbers: Counter[str] = Counter()
@@ -374,6 +392,13 @@ class _ConnectJob:
             shuffle_bytes=numbers["shuffleBytesWritten"],
             spilled_bytes=numbers["spillSize"],
         )
+
+    def page(self, ui: str, metrics: JobMetrics) -> str | None:
+        """Of the session: it lists operations with the numbers of their jobs, which clients are
+        not told."""
+        client = self.session.client
+        user = base64.urlsafe_b64encode(str(client._user_id).encode()).decode()
+        return f"{ui}/connect/session/?id={client._session_id}&userId={user}"
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:

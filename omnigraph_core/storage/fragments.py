@@ -50,6 +50,12 @@ class StagedFragments:
         content = json.loads(text)
         return cls(**{**content, "fragments": tuple(content["fragments"])})
 
+    @property
+    def byte_count(self) -> int:
+        """How large the data files are."""
+        files = (file for text in self.fragments for file in json.loads(text)["files"])
+        return sum(file["file_size_bytes"] or 0 for file in files)
+
 
 def write_append(
     table: Table, data: Rows, *, max_rows_per_file: int = MAX_ROWS_PER_FILE

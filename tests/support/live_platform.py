@@ -159,6 +159,30 @@ class LivePlatform:
         found = self._run(run_id, "stepStats { stepKey status }")["stepStats"]
         return sorted(step["stepKey"] for step in found if step["status"] == "SUCCESS")
 
+    def loads(self) -> list[str]:
+        """The ids of all runs of the load that are over, newest first."""
+        found = self.graphql("""{ runsOrError(filter: {
+          pipelineName: "river_load_job", statuses: [SUCCESS, FAILURE] }) {
+          ... on Runs { results { runId } } } }""")
+        return [str(run["runId"]) for run in found["runsOrError"]["results"]]
+
+    def log(self, run_id: str) -> list[dict[str, Any]]:
+        """All that a run has logged, as its page shows it."""
+        found = self.graphql(
+            """query($id: ID!) { logsForRun(runId: $id, limit: 1000) {
+              ... on EventConnection { hasMore events { __typename
+                ... on MessageEvent { stepKey message }
+                ... on ExecutionStepOutputEvent { metadataEntries { label
+                  ... on IntMetadataEntry { intValue }
+                  ... on JsonMetadataEntry { jsonString }
+                  ... on UrlMetadataEntry { url } } } } } } }""",
+            id=run_id,
+        )["logsForRun"]
+        assert not found["hasMore"]
+        events = found["events"]
+        assert isinstance(events, list)
+        return events
+
     def _run(self, run_id: str, members: str) -> Any:
         return self.graphql(
             "query($id: ID!) { runOrError(runId: $id) { ... on Run { %s } } }" % members,  # noqa: UP031

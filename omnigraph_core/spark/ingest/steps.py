@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,6 +25,7 @@ from omnigraph_core.job_report import job_facts
 from omnigraph_core.spark.ingest.kept import Kept, Resumed, source_document, source_of
 from omnigraph_core.spark.ingest.load import Loader
 from omnigraph_core.spark.ingest.parts import within_reach
+from omnigraph_core.storage.fragments import StagedFragments
 from omnigraph_core.storage.scratch import Scratch
 from omnigraph_core.write.batches import Places
 from omnigraph_core.write.commit import WriteOptions
@@ -108,6 +110,15 @@ class LoadSteps:
         """
         with self._facts():
             return self._loader(progress).read()
+
+    def written_bytes(self) -> Mapping[str, int]:
+        """By table key the size of the files that `read` has written; none before it has."""
+        known = self._kept.read()
+        sizes: Counter[str] = Counter()
+        for part in [] if known is None else known[1]:
+            for table_key, files in part.files.items():
+                sizes[table_key] += StagedFragments.from_json(files).byte_count
+        return sizes
 
     def problem_count(self) -> int:
         """How many problems `read` has found; with any, there is nothing to stage."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -77,6 +78,29 @@ def test_the_definitions_of_a_schema(platform: Platform) -> None:
     if os.environ.get("CORPUS_UPDATE"):
         SNAPSHOT.write_text(found)
     assert found == SNAPSHOT.read_text()
+
+
+@pytest.mark.parametrize("engine", ["spark", "local"])
+def test_kinds_say_what_makes_an_asset(platform: Platform, engine: str) -> None:
+    made = build.build_defs(replace(platform.config, engine=engine), state_of(platform.graph))
+    kinds = {"lance", "spark"} if engine == "spark" else {"lance"}
+    found = {spec.key.path[1]: spec.kinds for spec in made.resolve_all_asset_specs()}
+    assert found == {
+        "drops": {"json"},
+        **dict.fromkeys(
+            (
+                "nodes",
+                "edges",
+                "manifest",
+                "embeddings",
+                "indexes",
+                "topology",
+                "compaction",
+                "cleanup",
+            ),
+            kinds,
+        ),
+    }
 
 
 def test_lineage_collapsed_to_groups_has_no_cycle(platform: Platform) -> None:

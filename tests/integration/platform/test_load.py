@@ -353,7 +353,7 @@ def test_a_load_of_three_types_has_three_stage_steps_and_few_events(platform: Pl
         "people_load.people_stage_node[N7]",
         "people_load.people_stage_node[Person]",
     ]
-    assert len(platform.instance.all_logs(result.run_id)) <= 110
+    assert len(result.all_events) <= 80, "what the daemon and the launcher log comes on top"
     (commit, *_) = platform.graph.list_commits("main")
     assert commit.operation == "load"
     assert commit.parent_commit_id == platform.graph.list_commits("main")[1].graph_commit_id

@@ -147,6 +147,66 @@ def lines(records: Sequence[Mapping[str, Any]]) -> bytes:
     return "\n".join(map(json.dumps, records)).encode()
 
 
+def test_steps_of_a_load_show_rows_bytes_and_jobs(platform: Platform, spark: SparkSession) -> None:
+    platform.config = replace(platform.config, engine="spark")
+    platform.reload()
+    platform.drop("people.jsonl", *PEOPLE)
+    result = platform.load()
+    assert result.success
+    outputs = {
+        event.step_key: event.step_output_data.metadata
+        for event in result.all_events
+        if event.is_successful_output and event.step_key is not None
+    }
+    for type_name, kind, rows in (("Person", "node", 2), ("Knows", "edge", 1)):
+        found = outputs[f"people_load.people_stage_{kind}[{type_name}]"]
+        assert found["rows"].value == rows
+        assert int(str(found["bytes"].value)) > 0
+        jobs: Any = found["spark_jobs"].value
+        for text in descriptions_of(spark, jobs):
+            assert f"{kind}:{type_name}" in text
+    read: Any = outputs["people_load.people_read"]["spark_jobs"].value
+    assert [job["rows"] for job in read] == [3]
+    assert {key: made["spark_jobs"] for key, made in told(result).items()} == dict.fromkeys(
+        ("people/nodes/Person", "people/edges/Knows", "people/manifest"), read
+    )
+
+
+def descriptions_of(spark: SparkSession, jobs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What Spark calls the jobs of a report."""
+    numbers = [number for job in jobs for number in job["job_ids"]]
+    assert numbers
+    context: Any = spark.sparkContext
+    store = context._jsc.sc().statusStore()
+    return [store.job(number).description().get() for number in numbers]
+
+
+def test_merges_and_comparisons_run_on_spark(platform: Platform, spark: SparkSession) -> None:
+    assert spark.version
+    with_people(platform, engine="spark")
+    platform.graph.branch_create("side")
+    platform.instance.add_dynamic_partitions("people_branches", ["side"])
+    for branch, age in (("main", 1), ("side", 2)):
+        record = {"type": "Person", "data": {"name": "ann", "age": age}}
+        platform.graph.load(lines([record]), branch=branch, engine="local", embed="off")
+    checked = platform.run("checks", tags={"dagster/partition": "side"})
+    (mergeable,) = (
+        one for one in checked.get_asset_check_evaluations() if one.check_name == "mergeable"
+    )
+    assert not mergeable.passed
+    found = {"mergeable": mergeable.metadata}
+    for job, config in (
+        ("diff_branches", {"source": "side"}),
+        ("merge_branch", {"source": "side", "resolve": "theirs", "confirm": True}),
+    ):
+        result = platform.run(job, run_config={"ops": {f"people_{job}": {"config": config}}})
+        assert result.success
+        (output,) = (event for event in result.all_events if event.is_successful_output)
+        found[job] = output.step_output_data.metadata
+    for what, about in found.items():
+        assert about["spark_jobs"].value, what
+
+
 @pytest.mark.long("test_the_jobs_of_every_asset_say_what_they_are_for, on a branch")
 @pytest.mark.parametrize("what", DERIVED)
 def test_jobs_are_named_after_run_branch_and_type(

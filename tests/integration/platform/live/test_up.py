@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from tests.support.live_platform import LivePlatform
 
 LOCATION = {"repositoryLocationName": "omnigraph", "repositoryName": "__repository__"}
+EVENING = ("node[Note]", "edge[Mentions]", "edge[WrittenBy]")
+"""The types of the file that the README drops."""
 VECTOR = """query vector($number: String) {
   match { $n: Note { number: $number }  $n.embedding is not null } return { $n.number as number }
 }"""
@@ -95,6 +98,37 @@ def test_a_file_dropped_by_hand_is_published_and_enriched(
     assert evening.ask() == evening.answer
     assert live_platform.query(VECTOR, params={"number": "AL-N900"}) == [{"number": "AL-N900"}]
     evening.wait_until_put_away()
+
+
+def test_a_drop_of_three_types_is_three_steps_with_links_and_few_events(
+    live_platform: LivePlatform, evening: Evening
+) -> None:
+    """The same file: a note and two edges."""
+    evening.wait_until_put_away()
+    staged = {f"river_load.river_stage_{name}" for name in EVENING}
+
+    def found() -> list[str]:
+        return [
+            run
+            for run in live_platform.loads()
+            if {step for step in live_platform.steps(run) if "_stage_" in step} == staged
+        ]
+
+    until(found, "the end of its run")
+    events = live_platform.log(found()[0])
+    assert len(events) <= 110, [event["message"] for event in events]
+    outputs = {
+        event["stepKey"]: {entry["label"]: entry for entry in event["metadataEntries"]}
+        for event in events
+        if event["__typename"] == "ExecutionStepOutputEvent" and event["stepKey"] in staged
+    }
+    assert outputs.keys() == staged
+    for told in outputs.values():
+        assert told["rows"]["intValue"] == 1
+        assert told["bytes"]["intValue"] > 0
+        (job, *_) = json.loads(told["spark_jobs"]["jsonString"])
+        with urllib.request.urlopen(told["spark_job"]["url"], timeout=120) as page:
+            assert job["operation_id"] in page.read().decode()
 
 
 @pytest.fixture(scope="module")
