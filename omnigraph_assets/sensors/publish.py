@@ -228,7 +228,8 @@ def _report(
     A check names the materialisation that it is of, so this is not left to the daemon, which
     reports the events of a tick when the tick is over.
     """
-    made, manifest = materialisations(graph, config, published), Names(config.name).manifest
+    manifest = Names(config.name).manifest
+    made = materialisations(graph, config, published, has_previews=False)  # a tick has 60 s
     # The manifest comes last: by it a publish counts as reported.
     for is_manifest in (False, True):
         for event in made:
