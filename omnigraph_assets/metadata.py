@@ -15,6 +15,7 @@ from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.engine.table_facts import table_facts
 from omnigraph_core.errors import DataError, OmnigraphError
 from omnigraph_core.history.snapshots import ReadTarget
+from omnigraph_core.merge.model import MergeConflict
 
 RUN_TAG: Final = "omnigraph/load"
 PREVIEW_ROWS: Final = 5
@@ -23,7 +24,7 @@ PROGRESS_SECONDS: Final = 5.0
 _SHOWN: Final = 120
 """Characters of a value in a preview."""
 _LISTED: Final = 20
-"""Violations that the metadata of a check spells out."""
+"""Violations, and conflicts, that the metadata of a check spells out."""
 
 
 @contextmanager
@@ -149,21 +150,49 @@ def _shortened(value: Any) -> Any:
 
 def violation_metadata(violations: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The rows that break a rule, as a table."""
-    records = [
-        dg.TableRecord(
-            {
-                "rule": item["rule"],
-                "place": item.get("place") or "",
-                "id": item.get("id") or "",
-                "property": item.get("property") or "",
-                "message": item["message"],
-            }
-        )
-        for item in violations[:_LISTED]
-    ]
     names = ("rule", "place", "id", "property", "message")
-    schema = dg.TableSchema(columns=[dg.TableColumn(name, "string") for name in names])
-    metadata: dict[str, Any] = {"violations": len(violations)}
-    if records:
-        metadata["violating_rows"] = dg.MetadataValue.table(records, schema=schema)
-    return metadata
+    rows = [{name: item.get(name) or "" for name in names} for item in violations]
+    return {"violations": len(violations), **_table("violating_rows", names, rows)}
+
+
+def conflict_metadata(conflicts: Sequence[MergeConflict], source: str, into: str) -> dict[str, Any]:
+    """What keeps a branch from being merged, as a table: a row for each conflict."""
+    names = ("kind", "type", "id", "base", into, source, "message")
+    rows = [
+        dict(
+            zip(
+                names,
+                (
+                    str(one.kind),
+                    one.table_key,
+                    one.row_id or "",
+                    _side(one, one.base),
+                    _side(one, one.ours),
+                    _side(one, one.theirs),
+                    one.message,
+                ),
+                strict=True,
+            )
+        )
+        for one in conflicts
+    ]
+    about = {"source": source, "into": into, "conflicts": len(conflicts)}
+    return {**about, **_table("conflicting_rows", names, rows)}
+
+
+def _side(conflict: MergeConflict, row: Mapping[str, object] | None) -> str:
+    """The values of a side that are in conflict; empty where it says nothing of them."""
+    if row is None:
+        return "no such row" if conflict.has_rows else ""
+    names = conflict.properties or tuple(row)
+    shown = {name: _shortened(row[name]) for name in names if name in row}
+    return json.dumps(shown, ensure_ascii=False, default=str)
+
+
+def _table(name: str, columns: Sequence[str], rows: Sequence[Mapping[str, str]]) -> dict[str, Any]:
+    """The first rows under a name; nothing if there are none."""
+    if not rows:
+        return {}
+    schema = dg.TableSchema(columns=[dg.TableColumn(column, "string") for column in columns])
+    records = [dg.TableRecord(row) for row in rows[:_LISTED]]
+    return {name: dg.MetadataValue.table(records, schema=schema)}

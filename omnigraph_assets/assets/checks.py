@@ -3,14 +3,12 @@
 Evaluations belong to a partition: a branch that passes hides no failure of another one.
 """
 
-import json
-
 import dagster as dg
 
 from omnigraph_assets.config import GraphConfig
 from omnigraph_assets.instance import PARTITION
 from omnigraph_assets.jobs.branches import MERGEABLE
-from omnigraph_assets.metadata import failures
+from omnigraph_assets.metadata import conflict_metadata, failures
 from omnigraph_assets.names import MAIN, Names
 
 _LISTED = 20
@@ -43,21 +41,13 @@ def build_checks(config: GraphConfig) -> list[dg.AssetChecksDefinition]:
     )
     def mergeable(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
         branch = _branch(context)
-        conflicts = []
-        if branch != MAIN:
-            with failures(), config.open() as graph:
-                found = graph.branch_merge(branch, dry_run=True).conflicts
-            conflicts = [conflict.to_json() for conflict in found]
-        listed = json.loads(json.dumps(conflicts[:_LISTED], default=str))
+        with failures(), config.open() as graph:
+            is_main = branch == MAIN
+            conflicts = () if is_main else graph.branch_merge(branch, dry_run=True).conflicts
         return dg.AssetCheckResult(
             passed=not conflicts,
             severity=dg.AssetCheckSeverity.WARN,
-            metadata={
-                "source": branch,
-                "into": MAIN,
-                "conflicts": len(conflicts),
-                "listed": dg.MetadataValue.json(listed),
-            },
+            metadata=conflict_metadata(conflicts, branch, MAIN),
         )
 
     return [integrity, mergeable]
