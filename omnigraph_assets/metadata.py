@@ -15,7 +15,6 @@ from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.engine.table_facts import table_facts
 from omnigraph_core.errors import DataError, OmnigraphError
 from omnigraph_core.history.snapshots import ReadTarget
-from omnigraph_core.merge.model import MergeConflict
 
 RUN_TAG: Final = "omnigraph/load"
 PREVIEW_ROWS: Final = 5
@@ -151,48 +150,49 @@ def _shortened(value: Any) -> Any:
 def violation_metadata(violations: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The rows that break a rule, as a table."""
     names = ("rule", "place", "id", "property", "message")
-    rows = [{name: item.get(name) or "" for name in names} for item in violations]
-    return {"violations": len(violations), **_table("violating_rows", names, rows)}
+    rows = [{name: item.get(name) or "" for name in names} for item in violations[:_LISTED]]
+    return {"violations": len(violations), **_table("violating_rows", rows)}
 
 
-def conflict_metadata(conflicts: Sequence[MergeConflict], source: str, into: str) -> dict[str, Any]:
+def conflict_metadata(
+    conflicts: Sequence[Mapping[str, Any]], source: str, into: str
+) -> dict[str, Any]:
     """What keeps a branch from being merged, as a table: a row for each conflict."""
-    names = ("kind", "type", "id", "base", into, source, "message")
     rows = [
-        dict(
-            zip(
-                names,
-                (
-                    str(one.kind),
-                    one.table_key,
-                    one.row_id or "",
-                    _side(one, one.base),
-                    _side(one, one.ours),
-                    _side(one, one.theirs),
-                    one.message,
-                ),
-                strict=True,
-            )
-        )
-        for one in conflicts
+        {
+            "kind": item["kind"],
+            "type": item["table_key"],
+            "id": item["row_id"] or "",
+            "base": _side(item, "base"),
+            f"on {into}": _side(item, "ours"),
+            f"on {source}": _side(item, "theirs"),
+            "message": item["message"],
+        }
+        for item in conflicts[:_LISTED]
     ]
     about = {"source": source, "into": into, "conflicts": len(conflicts)}
-    return {**about, **_table("conflicting_rows", names, rows)}
+    return {**about, **_table("conflicting_rows", rows)}
 
 
-def _side(conflict: MergeConflict, row: Mapping[str, object] | None) -> str:
-    """The values of a side that are in conflict; empty where it says nothing of them."""
+def _side(conflict: Mapping[str, Any], side: str) -> str:
+    """The values of a side that are in conflict; empty where the conflict is not one of rows."""
+    if side not in conflict:
+        return ""
+    row = conflict[side]
     if row is None:
-        return "no such row" if conflict.has_rows else ""
-    names = conflict.properties or tuple(row)
-    shown = {name: _shortened(row[name]) for name in names if name in row}
-    return json.dumps(shown, ensure_ascii=False, default=str)
+        return "no such row"
+    names = conflict.get("properties") or tuple(row)
+    return ", ".join(
+        f"{name}: {json.dumps(_shortened(row[name]), ensure_ascii=False, default=str)}"
+        for name in names
+        if name in row
+    )
 
 
-def _table(name: str, columns: Sequence[str], rows: Sequence[Mapping[str, str]]) -> dict[str, Any]:
-    """The first rows under a name; nothing if there are none."""
+def _table(name: str, rows: Sequence[Mapping[str, str]]) -> dict[str, Any]:
+    """Rows of the same columns under a name; nothing if there are none."""
     if not rows:
         return {}
-    schema = dg.TableSchema(columns=[dg.TableColumn(column, "string") for column in columns])
-    records = [dg.TableRecord(row) for row in rows[:_LISTED]]
+    schema = dg.TableSchema(columns=[dg.TableColumn(column, "string") for column in rows[0]])
+    records = [dg.TableRecord(row) for row in rows]
     return {name: dg.MetadataValue.table(records, schema=schema)}

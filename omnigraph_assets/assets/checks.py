@@ -43,7 +43,8 @@ def build_checks(config: GraphConfig) -> list[dg.AssetChecksDefinition]:
         branch = _branch(context)
         with failures(), config.open() as graph:
             is_main = branch == MAIN
-            conflicts = () if is_main else graph.branch_merge(branch, dry_run=True).conflicts
+            found = () if is_main else graph.branch_merge(branch, dry_run=True).conflicts
+        conflicts = [conflict.to_json() for conflict in found]
         return dg.AssetCheckResult(
             passed=not conflicts,
             severity=dg.AssetCheckSeverity.WARN,

@@ -158,13 +158,14 @@ def _report_mergeable(context: dg.OpExecutionContext, names: Names, merge: Any) 
     As an event of the run: of reports without a run Dagster keeps one for each partition, and
     refuses the second.
     """
+    conflicts = [conflict.to_json() for conflict in merge.conflicts]
     evaluation: Any = dg.AssetCheckEvaluation(  # taken by `log_event`, which does not say so
         check_name=MERGEABLE,
         asset_key=names.manifest,
         partition=merge.source,
         passed=not merge.conflicts,
         severity=dg.AssetCheckSeverity.WARN,
-        metadata=conflict_metadata(merge.conflicts, merge.source, merge.target),
+        metadata=conflict_metadata(conflicts, merge.source, merge.target),
     )
     context.log_event(evaluation)
 
