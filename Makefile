@@ -20,7 +20,7 @@ PYTEST := $(BIN)/pytest -n $(WORKERS)
 N ?= 20
 
 .PHONY: help install lock up down demo-reset local-store browser postgres fmt lint types layers collect test test-quick test-long test-flaky coverage \
-        check docs-check bench bench-read corpus-update clean
+        check docs-check pictures bench bench-read corpus-update clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -102,7 +102,10 @@ postgres: ## Postgres, in which a deployed Dagster keeps its state; installed, a
 docs-check: $(READY) ## every snippet of the docs, and the guards
 	$(BIN)/pytest tests/docs tests/guards
 
-bench: $(READY) ## speed as ratios, and counts: compiling, commits, writes, merges, serving, Spark, platform
+pictures: $(READY) browser ## make the pictures of the platform in docs/images/platform anew; then look at each
+	SCREENSHOTS=docs/images/platform $(BIN)/pytest -m "" -p no:randomly tests/integration/platform/live/test_pages.py
+
+bench: $(READY) ## speed as ratios, and counts: compiling, commits, writes, merges, serving, Spark, a live platform
 	$(BIN)/python -m benchmarks.compile
 	$(BIN)/python -m benchmarks.commit
 	$(BIN)/python -m benchmarks.write
@@ -111,6 +114,7 @@ bench: $(READY) ## speed as ratios, and counts: compiling, commits, writes, merg
 	$(BIN)/python -m benchmarks.spark
 	$(BIN)/python -m benchmarks.embed
 	$(BIN)/python -m benchmarks.platform
+	$(BIN)/python -m benchmarks.platform.live
 
 bench-read: $(BENCH_READY) ## reads beside other engines, in an environment that has them
 	$(BENCH)/bin/python -m benchmarks.read

@@ -15,7 +15,7 @@ RUN pip install --no-cache-dir --require-hashes -r /tmp/platform.lock
 COPY --from=build /wheels /tmp/wheels
 RUN pip install --no-cache-dir --no-deps --no-index /tmp/wheels/omnigraph-0.1.0-py3-none-any.whl
 RUN useradd --uid 10001 --create-home omnigraph
-RUN install -d -o omnigraph /var/lib/dagster /var/lib/drops
+RUN install -d -o omnigraph /var/lib/dagster
 WORKDIR /opt/omnigraph
 # Definitions are found from the project above them, so they are read here and not where the wheel put them.
 ENV PYTHONPATH=/opt/omnigraph

@@ -23,7 +23,7 @@ PROGRESS_SECONDS: Final = 5.0
 _SHOWN: Final = 120
 """Characters of a value in a preview."""
 _LISTED: Final = 20
-"""Violations that the metadata of a check spells out."""
+"""Violations, and conflicts, that the metadata of a check spells out."""
 
 
 @contextmanager
@@ -165,21 +165,50 @@ def _shortened(value: Any) -> Any:
 
 def violation_metadata(violations: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The rows that break a rule, as a table."""
-    records = [
-        dg.TableRecord(
-            {
-                "rule": item["rule"],
-                "place": item.get("place") or "",
-                "id": item.get("id") or "",
-                "property": item.get("property") or "",
-                "message": item["message"],
-            }
-        )
-        for item in violations[:_LISTED]
-    ]
     names = ("rule", "place", "id", "property", "message")
-    schema = dg.TableSchema(columns=[dg.TableColumn(name, "string") for name in names])
-    metadata: dict[str, Any] = {"violations": len(violations)}
-    if records:
-        metadata["violating_rows"] = dg.MetadataValue.table(records, schema=schema)
-    return metadata
+    rows = [{name: item.get(name) or "" for name in names} for item in violations[:_LISTED]]
+    return {"violations": len(violations), **_table("violating_rows", rows)}
+
+
+def conflict_metadata(
+    conflicts: Sequence[Mapping[str, Any]], source: str, into: str
+) -> dict[str, Any]:
+    """What keeps a branch from being merged, as a table: a row for each conflict."""
+    rows = [
+        {
+            "kind": item["kind"],
+            "type": item["table_key"],
+            "id": item["row_id"] or "",
+            "base": _side(item, "base"),
+            f"on {into}": _side(item, "ours"),
+            f"on {source}": _side(item, "theirs"),
+            "message": item["message"],
+        }
+        for item in conflicts[:_LISTED]
+    ]
+    about = {"source": source, "into": into, "conflicts": len(conflicts)}
+    return {**about, **_table("conflicting_rows", rows)}
+
+
+def _side(conflict: Mapping[str, Any], side: str) -> str:
+    """The values of a side that are in conflict; empty where the conflict is not one of rows."""
+    if side not in conflict:
+        return ""
+    row = conflict[side]
+    if row is None:
+        return "no such row"
+    names = conflict.get("properties") or tuple(row)
+    return ", ".join(
+        f"{name}: {json.dumps(_shortened(row[name]), ensure_ascii=False, default=str)}"
+        for name in names
+        if name in row
+    )
+
+
+def _table(name: str, rows: Sequence[Mapping[str, str]]) -> dict[str, Any]:
+    """Rows of the same columns under a name; nothing if there are none."""
+    if not rows:
+        return {}
+    schema = dg.TableSchema(columns=[dg.TableColumn(column, "string") for column in rows[0]])
+    records = [dg.TableRecord(row) for row in rows]
+    return {name: dg.MetadataValue.table(records, schema=schema)}

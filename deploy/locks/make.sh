@@ -15,4 +15,4 @@ lock build deploy/locks/build.in
 lock store deploy/locks/store.in
 lock server pyproject.toml --extra aws
 lock dagster deploy/locks/dagster.in deploy/locks/postgres.in
-lock platform pyproject.toml deploy/locks/postgres.in --extra aws --extra platform --extra spark
+lock platform pyproject.toml deploy/locks/postgres.in deploy/locks/kubernetes.in --extra aws --extra platform --extra spark

@@ -3,14 +3,12 @@
 Evaluations belong to a partition: a branch that passes hides no failure of another one.
 """
 
-import json
-
 import dagster as dg
 
 from omnigraph_assets.config import GraphConfig
 from omnigraph_assets.instance import PARTITION
 from omnigraph_assets.jobs.branches import MERGEABLE
-from omnigraph_assets.metadata import failures, spark_metadata
+from omnigraph_assets.metadata import conflict_metadata, failures, spark_metadata
 from omnigraph_assets.names import MAIN, Names
 from omnigraph_assets.resources.graph import open_graph
 
@@ -52,17 +50,10 @@ def build_checks(config: GraphConfig) -> list[dg.AssetChecksDefinition]:
                 found = graph.branch_merge(branch, dry_run=True, engine=config.engine)
             conflicts = [conflict.to_json() for conflict in found.conflicts]
             jobs = found.spark
-        listed = json.loads(json.dumps(conflicts[:_LISTED], default=str))
         return dg.AssetCheckResult(
             passed=not conflicts,
             severity=dg.AssetCheckSeverity.WARN,
-            metadata={
-                "source": branch,
-                "into": MAIN,
-                "conflicts": len(conflicts),
-                "listed": dg.MetadataValue.json(listed),
-                **spark_metadata(jobs),
-            },
+            metadata={**conflict_metadata(conflicts, branch, MAIN), **spark_metadata(jobs)},
         )
 
     return [integrity, mergeable]

@@ -6,13 +6,13 @@ from typing import Any, Final
 import dagster as dg
 
 from omnigraph_assets.config import GraphConfig
-from omnigraph_assets.metadata import failures, spark_metadata
+from omnigraph_assets.metadata import conflict_metadata, failures, spark_metadata
 from omnigraph_assets.names import Names
 from omnigraph_assets.resources.graph import open_graph
 
 MERGEABLE: Final = "mergeable"
 _LISTED: Final = 50
-"""Conflicts, changes and rows that metadata spells out."""
+"""Changes and rows that metadata spells out."""
 
 
 class CreateConfig(dg.Config):
@@ -166,19 +166,14 @@ def _report_mergeable(context: dg.OpExecutionContext, names: Names, merge: Any) 
     As an event of the run: of reports without a run Dagster keeps one for each partition, and
     refuses the second.
     """
-    conflicts = [conflict.to_json() for conflict in merge.conflicts[:_LISTED]]
+    conflicts = [conflict.to_json() for conflict in merge.conflicts]
     evaluation: Any = dg.AssetCheckEvaluation(  # taken by `log_event`, which does not say so
         check_name=MERGEABLE,
         asset_key=names.manifest,
         partition=merge.source,
         passed=not merge.conflicts,
         severity=dg.AssetCheckSeverity.WARN,
-        metadata={
-            "source": merge.source,
-            "into": merge.target,
-            "conflicts": len(merge.conflicts),
-            "listed": _json(conflicts),
-        },
+        metadata=conflict_metadata(conflicts, merge.source, merge.target),
     )
     context.log_event(evaluation)
 

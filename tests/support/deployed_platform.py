@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 import yaml
 
 from omnigraph_assets.resources.landing import LOADED, open_drops
-from tests.support.faulty_platform import ROOT, FaultyPlatform
+from tests.support.faulty_platform import ROOT, FaultyPlatform, only_member
+from tests.support.live_platform import post, until
+from tests.support.ports import free_port, is_free
 from tests.support.postgres import DATABASE, PASSWORD, USER
 
 if TYPE_CHECKING:
@@ -19,12 +21,12 @@ _VOLUME: Final = "/var/lib/dagster"
 
 
 class DeployedPlatform(FaultyPlatform):
-    """Without a fork server: runs are processes of the code server."""
+    """Without a fork server: runs are processes of the code server. Asked over HTTP."""
 
-    parts = ("code-server", "daemon")
+    parts = ("code-server", "daemon", "webserver")
 
     def __init__(self, directory: Path, *, root: str, postgres: int, remote: str) -> None:
-        super().__init__(directory, engine="spark")
+        super().__init__(directory, engine="spark", webserver_port=free_port())
         self._postgres = postgres
         self.drops = f"{root}/drops"
         self.environment |= {
@@ -44,6 +46,19 @@ class DeployedPlatform(FaultyPlatform):
         settings: dict[str, Any] = yaml.safe_load(text.replace(_VOLUME, str(self.places.dagster)))
         settings["storage"]["postgres"]["postgres_db"]["port"] = self._postgres
         return settings
+
+    def start(self, name: str, **variables: str) -> None:
+        super().start(name, **variables)
+        port = self.places.ports["DAGSTER_PORT"]
+        if name == "webserver":
+            until(lambda: not is_free(port), "the webserver", tell=self.said)
+
+    def ask(self, query: str, **variables: object) -> Any:
+        """What the webserver answers, as it answers to its own pages."""
+        address = f"http://127.0.0.1:{self.places.ports['DAGSTER_PORT']}/graphql"
+        answer = post(address, {"query": query, "variables": variables})
+        assert "errors" not in answer, answer
+        return only_member(answer["data"])
 
     def put(self, branch: str, name: str, *records: object) -> None:
         """Drop an object: the sensor finds it whole."""

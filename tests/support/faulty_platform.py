@@ -21,7 +21,7 @@ from omnigraph_assets.local.services import Service, start_service, stop_service
 from omnigraph_assets.run_launcher.client import PRELOAD, server_command
 from omnigraph_core.engine.omnigraph import Omnigraph
 from omnigraph_core.history.snapshots import ReadTarget
-from tests.support.faulty_tags import ENVIRONMENT, FAILPOINTS
+from tests.support.faulty_tags import ENVIRONMENT, FAILPOINTS, HELD_AFTER, KILLED_AFTER
 from tests.support.later import Later
 from tests.support.live_platform import until
 from tests.support.ports import free_port, is_free
@@ -77,10 +77,10 @@ class FaultyPlatform:
 
     parts: tuple[str, ...] = ("code-server", "fork-server", "daemon")
 
-    def __init__(self, directory: Path, *, engine: str = "local") -> None:
+    def __init__(self, directory: Path, *, engine: str = "local", webserver_port: int = 0) -> None:
         self.places = Places(
             directory,
-            {"CODE_PORT": free_port(), "SERVER_PORT": 0, "DAGSTER_PORT": 0},
+            {"CODE_PORT": free_port(), "SERVER_PORT": 0, "DAGSTER_PORT": webserver_port},
             engine=engine,
         )
         self.environment = {
@@ -146,6 +146,10 @@ class FaultyPlatform:
             # Without its Python and `-m`, which come before each of them.
             "fork-server": server_command(self.places.dagster, sys.executable, PRELOAD)[2:],
             "daemon": ("dagster._daemon", "run", "--workspace", workspace),
+            "webserver": (
+                *("dagster_webserver", "--workspace", workspace),
+                *("--host", "127.0.0.1", "--port", str(self.places.ports["DAGSTER_PORT"])),
+            ),
         }
         given = {**environment_of(self.places, os.environ), **self.environment, **variables}
         command = (sys.executable, "-m", "tests.support.mortal", "-m", *commands[name])
@@ -165,9 +169,7 @@ class FaultyPlatform:
         asked = self._schema.execute_async(query, context_value=context, variable_values=variables)
         answer = asyncio.run(asked)
         assert not answer.errors, answer.errors
-        (told,) = answer.data.values()
-        assert "message" not in told, told["message"]
-        return told
+        return only_member(answer.data)
 
     def launch(
         self,
@@ -175,17 +177,24 @@ class FaultyPlatform:
         *,
         points: Mapping[str, str] | None = None,
         variables: Mapping[str, str] | None = None,
+        killed_after: str = "",
+        held_after: tuple[str, Path] | None = None,
         is_repeated: bool = True,
     ) -> str:
         """Launch the load of a branch, as its page does; the id of the run.
 
         Args:
+            killed_after: a step that does its work before the run is killed.
+            held_after: such a step, and the directory in which the run says that it waits, and
+                is told to go on.
             is_repeated: whether Dagster may repeat it; it does not always, so nothing relies on it.
         """
         tags = {marks.PARTITION: branch}
         tags |= {} if is_repeated else {tags_of_runs.MAX_RETRIES_TAG: "0"}
         tags |= {FAILPOINTS: json.dumps(points)} if points else {}
         tags |= {ENVIRONMENT: json.dumps(variables)} if variables else {}
+        tags |= {KILLED_AFTER: killed_after} if killed_after else {}
+        tags |= {HELD_AFTER: " ".join(map(str, held_after))} if held_after else {}
         selector = {
             "repositoryLocationName": _LOCATION,
             "repositoryName": "__repository__",
@@ -357,6 +366,13 @@ def people(*names: str) -> list[dict[str, Any]]:
     nodes = [{"type": "Person", "data": {"name": name}} for name in names]
     pairs = itertools.pairwise(names)
     return [*nodes, *({"edge": "Knows", "from": a, "to": b} for a, b in pairs)]
+
+
+def only_member(data: Mapping[str, Any]) -> Any:
+    """What Dagster answers to a query of one member, unless it is an error."""
+    (told,) = data.values()
+    assert "message" not in told, told["message"]
+    return told
 
 
 def _words(number: str) -> list[bytes]:

@@ -137,9 +137,23 @@ class LivePlatform:
             "assetSelection": [{"path": key.split("/")}],
         }
         tags = [{"key": "dagster/partition", "value": branch}]
+        return self._launch(selector, {}, tags)
+
+    def launch_job(self, name: str, config: dict[str, Any]) -> str:
+        """Launch a job of no partition with a configuration; the id of the run."""
+        selector = {
+            "repositoryLocationName": "omnigraph",
+            "repositoryName": "__repository__",
+            "pipelineName": name,
+        }
+        return self._launch(selector, config, [])
+
+    def _launch(
+        self, selector: dict[str, Any], config: dict[str, Any], tags: list[dict[str, str]]
+    ) -> str:
         params = {
             "selector": selector,
-            "runConfigData": {},
+            "runConfigData": config,
             "executionMetadata": {"tags": tags},
         }
         answer = self.graphql(

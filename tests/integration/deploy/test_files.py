@@ -13,6 +13,7 @@ from functools import cache
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import pytest
 import typer
@@ -27,12 +28,16 @@ from tests.support.later import Later
 
 if TYPE_CHECKING:
     import dagster as dg
+    import dagster._config as dagster_config
+    import dagster_k8s.job as pod_jobs
+    import dagster_k8s.launcher as pods
     import dagster_postgres.utils as databases
     import sqlalchemy
 
     from omnigraph_assets.jobs import refresh
 else:
-    dg = Later("dagster")
+    dg, dagster_config = Later("dagster"), Later("dagster._config")
+    pod_jobs, pods = Later("dagster_k8s.job"), Later("dagster_k8s.launcher")
     databases, sqlalchemy = Later("dagster_postgres.utils"), Later("sqlalchemy")
     refresh = Later("omnigraph_assets.jobs.refresh")
 
@@ -42,6 +47,8 @@ DOCKERFILES = sorted(DEPLOY.glob("*.Dockerfile"))
 YAMLS = sorted(DEPLOY.rglob("*.yaml"))
 SCRIPTS = sorted(DEPLOY.rglob("*.sh"))
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+FILES = ("OMNIGRAPH_PLATFORM_GRAPH", "OMNIGRAPH_PLATFORM_DROPS")
+"""What a load reads and writes: in the code location, in its runs, and in tasks of Spark."""
 OF_OTHERS = {"DAGSTER_HOME", "PYTHONPATH", "POSTGRES_USER", "POSTGRES_PASSWORD", "POSTGRES_DB"}
 INSTRUCTIONS = {
     "FROM", "WORKDIR", "COPY", "RUN", "ENV", "USER", "EXPOSE", "VOLUME", "CMD",
@@ -307,7 +314,6 @@ def test_manifests() -> None:
 
 
 def test_runs_are_pods_like_the_code_location() -> None:
-    """The chart is not here; `dagster-k8s` accepts the section, with its names in snake case."""
     (values,) = documents("kubernetes/dagster-values.yaml")
     (location,) = values["dagster-user-deployments"]["deployments"]
     assert values["runLauncher"]["type"] == "K8sRunLauncher"
@@ -321,6 +327,88 @@ def test_runs_are_pods_like_the_code_location() -> None:
     assert launcher["jobNamespace"] == namespace["metadata"]["name"]
     # Else volumes and variables would be given twice.
     assert location["includeConfigInLaunchedRuns"] == {"enabled": False}
+
+
+def test_the_launcher_of_pods_takes_its_section() -> None:
+    """The chart is not here: what it writes of the section into dagster.yaml is written here."""
+    (values,) = documents("kubernetes/dagster-values.yaml")
+    section = values["runLauncher"]["config"]["k8sRunLauncher"]
+    written = {snake_case(name): value for name, value in section.items()}
+    image = written.pop("image")
+    written |= {
+        "job_image": f"{image['repository']}:{image['tag']}",
+        "env_config_maps": [one["name"] for one in section["envConfigMaps"]],
+        "env_secrets": [one["name"] for one in section["envSecrets"]],
+        "run_k8s_config": {snake_case(k): v for k, v in section["runK8sConfig"].items()},
+        "service_account_name": "dagster",
+        "dagster_home": "/opt/dagster/dagster_home",
+        "instance_config_map": "dagster-instance",
+        "postgres_password_secret": values["global"]["postgresqlSecretName"],
+    }
+    checked = dagster_config.process_config(pods.K8sRunLauncher.config_type(), written)
+    assert checked.success, checked.errors
+    # These are checked when a pod is made: fields of pods and jobs, in the words of Kubernetes.
+    config = pod_jobs.UserDefinedDagsterK8sConfig.from_dict(written["run_k8s_config"])
+    assert config.job_spec_config == {"ttl_seconds_after_finished": 3600}
+    assert config.pod_spec_config["security_context"]["run_as_user"] == 10001
+
+
+def snake_case(name: str) -> str:
+    return re.sub("[A-Z]", lambda found: f"_{found[0].lower()}", name)
+
+
+def test_the_image_of_runs_has_their_launcher() -> None:
+    (values,) = documents("kubernetes/dagster-values.yaml")
+    module = pods.K8sRunLauncher.__module__.partition(".")[0]
+    assert values["runLauncher"]["type"] == pods.K8sRunLauncher.__name__
+    lock = pins(DEPLOY / "locks" / "platform.lock")
+    assert [pin for pin in lock if pin.startswith(f"{module.replace('_', '-')}==")]
+    assert "platform.lock" in (DEPLOY / "code-location.Dockerfile").read_text()
+
+
+def test_files_of_a_load_lie_where_all_its_processes_see_them() -> None:
+    """Tasks of Spark read what was dropped: a folder of another container is empty to them."""
+    services = compose()
+    location = services["code-location"]
+    spark = services[host_of(location["environment"]["OMNIGRAPH_SPARK_REMOTE"])]
+    given = [
+        [volume.split(":") for volume in service.get("volumes", ())]
+        for service in (location, spark)
+    ]
+    mounts = [{path: volume for volume, path, *_ in one} for one in given]
+    check_places({name: location["environment"][name] for name in FILES}, mounts)
+
+
+def test_files_of_a_load_lie_where_all_its_pods_see_them() -> None:
+    (values,) = documents("kubernetes/dagster-values.yaml")
+    (settings,) = documents("kubernetes/settings.yaml")
+    (location,) = values["dagster-user-deployments"]["deployments"]
+    (spark,) = (one for one in documents("kubernetes/spark.yaml") if one["kind"] == "Deployment")
+    assert host_of(settings["data"]["OMNIGRAPH_SPARK_REMOTE"]) == "spark.omnigraph"
+    launcher = values["runLauncher"]["config"]["k8sRunLauncher"]
+    (container,) = spark["spec"]["template"]["spec"]["containers"]
+    mounts = [
+        {mount["mountPath"]: mount["name"] for mount in one.get("volumeMounts", ())}
+        for one in (location, launcher, container)
+    ]
+    check_places({name: settings["data"][name] for name in FILES}, mounts)
+
+
+def host_of(address: str) -> str:
+    return str(urlsplit(address).hostname)
+
+
+def check_places(places: dict[str, str], mounts: list[dict[str, str]]) -> None:
+    """Each place is in a bucket, or in a volume that every process has at the same path."""
+    for name, place in places.items():
+        if "://" not in place:
+            volumes = {volume_of(place, one) for one in mounts}
+            assert len(volumes - {None}) == len(volumes) == 1, (name, place, volumes)
+
+
+def volume_of(place: str, mounts: dict[str, str]) -> str | None:
+    found = [volume for path, volume in mounts.items() if Path(place).is_relative_to(path)]
+    return found[0] if found else None
 
 
 @pytest.mark.parametrize("path", instances())

@@ -63,7 +63,15 @@ def test_a_branch_from_its_making_to_its_end(platform: Platform) -> None:
     shown = record.event.dagster_event.asset_check_evaluation_data
     assert not shown.passed
     assert shown.partition == "side"
-    assert "divergent_update" in str(shown.metadata["listed"].value)
+    rows = shown.metadata["conflicting_rows"]
+    assert isinstance(rows, dg.TableMetadataValue)
+    (row,) = [record.data for record in rows.records]
+    assert (row["kind"], row["type"]) == ("divergent_update", "node:Person")
+    assert [row[side] for side in ("base", "on main", "on side")] == [
+        "age: 30",
+        "age: 32",
+        "age: 31",
+    ]
 
     assert not do(platform, "merge_branch", source="side", confirm=True).success
     assert platform.head() == head

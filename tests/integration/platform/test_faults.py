@@ -10,7 +10,7 @@ import os
 import re
 import signal
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
@@ -20,7 +20,8 @@ from tests.support.faulty_platform import RUNS_AT_ONCE, WIDER, FaultyPlatform, p
 from tests.support.live_platform import until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
 pytestmark = [
     pytest.mark.long("test_load and test_sensors show each decision; the live platform runs them"),
@@ -31,16 +32,25 @@ pytestmark = [
 ]
 
 NAMES = ["ann", "bob", "cid"]
-KILLED = {
-    # Rows are being written, none can be seen. Dagster repeats it, or the sensor does.
-    "staging": ("stage.after_files", True),
-    # All is staged and audited, and about to be published: the guard publishes it.
-    "staged": ("publish.before_image", False),
+KILLED: Final[Mapping[str, Mapping[str, Any]]] = {
+    # The run of the graph has begun, and nothing is read. Dagster repeats the load.
+    "planned": {"killed_after": "plan"},
+    # Rows are written that no version names. The sensor plans the file again.
+    "read": {"killed_after": "read", "is_repeated": False},
+    # The first type is being staged: none of its rows can be seen. Dagster repeats the load.
+    "staging": {"points": {"stage.after_files": "crash"}},
+    # All types are staged, and not audited.
+    "edges": {"killed_after": "stage_edge"},
+    # All is audited, and the step is not over: the guard publishes it.
+    "audited": {"killed_after": "audit", "is_repeated": False},
+    # It is about to be published: the guard does it.
+    "staged": {"points": {"publish.before_image": "crash"}, "is_repeated": False},
     # The rows can be seen; that they were published is not recorded yet. The guard records it.
-    "committing": ("run.after_merge", False),
+    "committing": {"points": {"run.after_merge": "crash"}, "is_repeated": False},
     # It is recorded, and Dagster was not told. The guard tells it.
-    "telling": ("run.after_end", False),
+    "telling": {"points": {"run.after_end": "crash"}, "is_repeated": False},
 }
+"""Branches, and where the run that loads each of them is killed: once in every step."""
 BOTH = ["left", "right"]
 
 
@@ -65,10 +75,10 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Begun]:
 
 def _begin(faulty: FaultyPlatform) -> dict[str, str]:
     killed = {}
-    for branch, (point, is_repeated) in KILLED.items():
+    for branch, how in KILLED.items():
         faulty.branch(branch)
         faulty.drop_people(branch, *NAMES)
-        killed[branch] = faulty.launch(branch, points={point: "crash"}, is_repeated=is_repeated)
+        killed[branch] = faulty.launch(branch, **how)
     faulty.branch("mixed")
     faulty.drop_people("mixed", *NAMES)
     faulty.drop("mixed", "bad.jsonl", *people("eve"), '{"type": "Person", "data": {"na')
@@ -192,6 +202,30 @@ def test_runs_wait_for_the_daemon_and_for_branches_that_are_gone_they_fail(
     # Its file stays, for a branch of that name that may come.
     assert (faulty.places.drops / doomed / "ann.jsonl").exists()
     assert faulty.told(doomed) == {}
+
+
+def test_the_code_server_may_die_under_a_load(faulty: FaultyPlatform, tmp_path: Path) -> None:
+    """The run goes on without it; what is dropped meanwhile waits until there is one again."""
+    carried, dropped = faulty.branch("uncoded"), faulty.branch("recoded")
+    faulty.drop_people(carried, *NAMES)
+    run_id = faulty.launch(carried, held_after=("stage_node", tmp_path))
+    until((tmp_path / "held").exists, "a load that has staged its nodes", tell=faulty.said)
+    faulty.kill("code-server")
+    faulty.drop_people(dropped, *NAMES)
+    assert faulty.names(carried) == []
+    (tmp_path / "released").touch()
+    until(lambda: faulty.status(run_id) == "SUCCESS", "a run that needs no code server")
+    assert_loaded_once(faulty, carried)
+    assert (faulty.names(dropped), faulty.runs(dropped)) == ([], [])
+    faulty.start("code-server")
+    until(
+        lambda: faulty.put_away("_loaded", dropped) and not faulty.live(carried, dropped),
+        "the file that waited",
+        tell=faulty.said,
+    )
+    assert_loaded_once(faulty, carried)
+    assert_loaded_once(faulty, dropped)
+    assert [run.status.value for run in faulty.runs(dropped)] == ["SUCCESS"]
 
 
 def test_a_schema_that_changes_under_a_load(faulty: FaultyPlatform) -> None:

@@ -5,6 +5,7 @@ With SCREENSHOTS set to a directory the pages are kept there as pictures, for th
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -50,8 +51,11 @@ _WRONG: Final = {
         "text": "It is refused, and the file says why.",
     },
 }
+_GOOD: Final = {"type": "Incident", "data": {**_WRONG["data"], "severity": "high"}}  # type: ignore[dict-item]
 _BLANK: Final = "about:blank"
 _VIEWPORT: Final[sync_api.ViewportSize] = {"width": 1440, "height": 900}
+_WIDE: Final[sync_api.ViewportSize] = {"width": 1920, "height": 900}
+_HIGH: Final[sync_api.ViewportSize] = {"width": 1440, "height": 1500}
 _FOLLOW: Final = """path => {
   history.pushState({}, "", path);
   dispatchEvent(new PopStateEvent("popstate", {state: {}}));
@@ -89,10 +93,15 @@ def leave(page: Page) -> None:
     page.goto(_BLANK)
 
 
-def keep_picture(page: Page, name: str) -> None:
+def keep_picture(page: Page, name: str, *, above: Locator | None = None) -> None:
+    """Keep what is seen of a page, or the part above an element."""
     if directory := os.environ.get("SCREENSHOTS"):
         page.wait_for_timeout(2000)  # what moves comes to rest
-        page.screenshot(path=Path(directory, f"{name}.png"))
+        clip: sync_api.FloatRect | None = None
+        if above is not None and (box := above.bounding_box()) and page.viewport_size:
+            width = page.viewport_size["width"]
+            clip = {"x": 0, "y": 0, "width": width, "height": box["y"]}
+        page.screenshot(path=Path(directory, f"{name}.png"), clip=clip)
 
 
 def text(page: Page, words: str) -> Locator:
@@ -114,11 +123,10 @@ def test_an_asset_its_columns_and_plots(page: Page) -> None:
     sync_api.expect(text(page, "Row count")).to_be_visible()
     sync_api.expect(text(page, "enum(high, low, medium)")).to_be_visible()
     sync_api.expect(text(page, "manifest_version")).to_be_visible()
+    sync_api.expect(text(page, "Latest check results")).to_be_visible()
     keep_picture(page, "asset")
     page.get_by_role("button", name="Plots").click()
     sync_api.expect(page.locator("canvas").first).to_be_visible()
-    page.locator("canvas").first.scroll_into_view_if_needed()
-    keep_picture(page, "plots")
 
 
 def test_branches_are_partitions(page: Page) -> None:
@@ -151,10 +159,18 @@ def test_the_steps_of_a_load(page: Page, live_platform: LivePlatform, evening: E
     steps = live_platform.steps(first)
     assert "river_load.river_stage_node[Incident]" in steps
     assert "river_load.river_stage_edge[WrittenBy]" in steps
+    visit(page, f"/runs/{first}?logs=step%3Ariver_load.river_stage_node%5BIncident%5D")
+    sync_api.expect(text(page, "node:Incident")).to_be_visible()
+    sync_api.expect(page.get_by_role("link", name=live_platform.spark_ui_url).first).to_be_visible()
+    keep_picture(page, "step", above=text(page, "HANDLED_OUTPUT"))
     visit(page, f"/runs/{first}")
-    sync_api.expect(page.get_by_text("river_load.river_read").first).to_be_visible()
-    page.set_viewport_size({"width": 1440, "height": 1800})  # a third of it shows the steps
+    page.set_viewport_size(_HIGH)
+    enlarge = page.locator("//button[contains(., 'Re-execute')]/preceding::button[1]")
+    enlarge.click()  # the steps hide the log
+    page.get_by_text("Succeeded (").click()
+    sync_api.expect(text(page, "river_load.river_stage_edge[WrittenBy]")).to_be_visible()
     keep_picture(page, "load-run")
+    enlarge.click()  # pages remember it
     page.set_viewport_size(_VIEWPORT)
 
 
@@ -171,7 +187,6 @@ def test_a_failed_run_shows_what_was_wrong(
     sync_api.expect(
         page.get_by_text("1 blocking asset check failed with ERROR severity").first
     ).to_be_visible()
-    keep_picture(page, "failed-run")
     visit(page, f"{_INCIDENTS}?view=checks")
     sync_api.expect(text(page, "violating_rows")).to_be_visible()
     sync_api.expect(
@@ -190,7 +205,6 @@ def test_launching_a_materialisation(
     visit(page, "/assets/river/topology")
     page.get_by_role("button", name="Materialize").first.click()
     page.get_by_role("button", name="All", exact=True).click()
-    keep_picture(page, "materialise")
     with page.expect_response(lambda answer: "launch" in (answer.request.post_data or "")):
         page.get_by_role("button", name="Launch 1 run").click()
     leave(page)
@@ -207,8 +221,7 @@ def test_a_failure_on_main_is_not_hidden_by_another_branch(
     with Omnigraph.open(str(live_platform.directory / "graph")) as graph:
         graph.branch_create("spring")
     (live_platform.directory / "drops" / "spring").mkdir()
-    good = {"type": "Incident", "data": {**_WRONG["data"], "severity": "high"}}  # type: ignore[dict-item]
-    live_platform.drop("good.jsonl", good, branch="spring")
+    live_platform.drop("good.jsonl", _GOOD, branch="spring")
     loaded = live_platform.directory / "drops/_loaded/spring/good.jsonl"
     until(loaded.exists, "the file of the branch to be loaded")
     visit(page, f"{_INCIDENTS}?view=checks&checkDetail=staged_rows")
@@ -217,6 +230,49 @@ def test_a_failure_on_main_is_not_hidden_by_another_branch(
     sync_api.expect(page.get_by_text("Failed (1)", exact=True)).to_be_visible()
     sync_api.expect(page.get_by_text("Passed (1)", exact=True)).to_be_visible()
     keep_picture(page, "checks-by-branch")
+
+
+@pytest.mark.long("test_an_asset_its_columns_and_plots; this one has more loads to draw")
+def test_numbers_over_time(page: Page, live_platform: LivePlatform) -> None:
+    leave(page)
+    for count in (2, 5, 3, 6):
+        name = f"IN-2032-{count}"
+        numbers = [{**_GOOD["data"], "number": f"{name}{one}"} for one in range(count)]  # type: ignore[dict-item]
+        live_platform.drop(f"{name}.jsonl", *({"type": "Incident", "data": one} for one in numbers))
+        until((live_platform.directory / f"drops/_loaded/main/{name}.jsonl").exists, "its load")
+    visit(page, _INCIDENTS)
+    sync_api.expect(text(page, "manifest_version")).to_be_visible()
+    page.get_by_role("button", name="Plots").click()
+    page.get_by_role("button", name="Events").click()
+    sync_api.expect(text(page, "dagster/row_count")).to_be_visible()
+    page.locator("canvas").first.scroll_into_view_if_needed()
+    keep_picture(page, "plots")
+
+
+@pytest.mark.long("test_branch_jobs has the table of conflicts, and other checks are seen above")
+def test_the_conflicts_of_a_merge(page: Page, live_platform: LivePlatform) -> None:
+    leave(page)
+
+    def load(graph: Omnigraph, branch: str, **changed: str) -> None:
+        data = {**_GOOD["data"], "number": "IN-2033-1", **changed}  # type: ignore[dict-item]
+        record = json.dumps({"type": "Incident", "data": data})
+        graph.load(record.encode(), branch=branch, embed="off")
+
+    with Omnigraph.open(str(live_platform.directory / "graph")) as graph:
+        load(graph, "main")
+        graph.branch_create("autumn")
+        load(graph, "main", severity="low", status="watched")
+        load(graph, "autumn", severity="medium", status="closed", title="Over")
+    merge = {"river_merge_branch": {"config": {"source": "autumn"}}}
+    run_id = live_platform.launch_job("river_merge_branch_job", {"ops": merge})
+    until(lambda: live_platform.status(run_id) in ("SUCCESS", "FAILURE"), "the dry run")
+    assert live_platform.status(run_id) == "SUCCESS"
+    page.set_viewport_size(_WIDE)
+    visit(page, "/assets/river/manifest?view=checks&checkDetail=mergeable")
+    sync_api.expect(text(page, "conflicting_rows")).to_be_visible()
+    sync_api.expect(text(page, "divergent_update")).to_be_visible()
+    keep_picture(page, "conflicts")
+    page.set_viewport_size(_VIEWPORT)
 
 
 def failed_loads(platform: LivePlatform) -> set[str]:

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.live_platform import free_ports, get, run_local, until
+from omnigraph_core.engine.omnigraph import Omnigraph
+from tests.support.live_platform import PATIENCE, free_ports, get, run_local, until
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from tests.integration.platform.live.conftest import Evening
@@ -22,6 +24,10 @@ if TYPE_CHECKING:
 LOCATION = {"repositoryLocationName": "omnigraph", "repositoryName": "__repository__"}
 EVENING = ("node[Note]", "edge[Mentions]", "edge[WrittenBy]")
 """The types of the file that the README drops."""
+MANY = 200_000
+"""Rows of a load that takes Spark some seconds."""
+LAST_LOAD = """{ runsOrError(limit: 1, filter: {pipelineName: "river_load_job"}) {
+  ... on Runs { results { status } } } }"""
 VECTOR = """query vector($number: String) {
   match { $n: Note { number: $number }  $n.embedding is not null } return { $n.number as number }
 }"""
@@ -182,6 +188,47 @@ def test_the_rest_is_loaded_later_on_a_spark_server_that_died_and_is_started_aga
     jobs = f"{live_platform.spark_ui_url}/api/v1/applications"
     assert get(f"{jobs}/{get(jobs)[0]['id']}/jobs")
     assert processes(live_platform, "code-server", "server", "webserver", "daemon") == others
+
+
+@pytest.mark.long("a Spark server that dies between loads; test_load has a step begun again")
+def test_a_spark_server_that_dies_under_a_load_is_started_again_and_the_load_goes_on(
+    live_platform: LivePlatform,
+) -> None:
+    until(lambda: not live_platform.live_runs(), "the end of all runs")
+    before, graph = java_of(live_platform), str(live_platform.directory / "graph")
+    with Omnigraph.open(graph) as opened:
+        had, rows = loads_of(opened), opened.snapshot().table("node:Measure").row_count
+    order = {"title": "Many", "kind": "order", "startsOn": "2031-05-01"}
+    records = [{"type": "Measure", "data": {"code": f"M-{n}", **order}} for n in range(MANY)]
+    live_platform.drop("many.jsonl", *records)
+    wait_until(
+        lambda: spark_works_on_a_load(live_platform),
+        "a job of the load",
+        seconds=PATIENCE,
+        tell=lambda: live_platform.output,
+    )
+    (java,) = before
+    os.kill(java, signal.SIGKILL)
+    loaded = live_platform.directory / "drops/_loaded/main/many.jsonl"
+    until(loaded.exists, "the load on another Java", tell=lambda: live_platform.output)
+    assert set(java_of(live_platform)).isdisjoint(before)
+    with Omnigraph.open(graph) as opened:
+        assert loads_of(opened) == had + 1
+        assert opened.snapshot().table("node:Measure").row_count == rows + MANY
+    told = live_platform.graphql(LAST_LOAD)["runsOrError"]["results"]
+    assert [run["status"] for run in told] == ["SUCCESS"]
+
+
+def loads_of(graph: Omnigraph) -> int:
+    return sum(commit.operation == "load" for commit in graph.list_commits("main"))
+
+
+def spark_works_on_a_load(platform: LivePlatform) -> bool:
+    """Whether a load has started, and Spark does a job."""
+    (run,) = platform.graphql(LAST_LOAD)["runsOrError"]["results"]
+    applications = f"{platform.spark_ui_url}/api/v1/applications"
+    jobs = f"{applications}/{get(applications)[0]['id']}/jobs?status=running"
+    return run["status"] == "STARTED" and bool(get(jobs))
 
 
 def processes(platform: LivePlatform, *names: str) -> list[str]:
