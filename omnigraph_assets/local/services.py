@@ -14,7 +14,6 @@ import time
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from itertools import count
 from pathlib import Path
 from typing import Final, TextIO
 
@@ -118,17 +117,17 @@ def _claimed(directory: Path, name: str) -> TextIO:
 
     Runs of a fork server do, and `make down` finds them by that file.
     """
-    for number in count(1):
-        path = directory / (name if number == 1 else f"{name}-{number}")
-        file = path.open("a")
+    number = 1
+    while True:
+        file = (directory / (name if number == 1 else f"{name}-{number}")).open("a")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             file.close()
+            number += 1
         else:
             file.truncate(0)
             return file
-    raise AssertionError("there are always more numbers")
 
 
 def stop_services(services: Iterable[Service]) -> None:
