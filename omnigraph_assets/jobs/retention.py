@@ -7,9 +7,11 @@ partition therefore stays, however old it is.
 import time
 from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Final
 
 import dagster as dg
+from dagster._core.storage.event_log import SqliteEventLogStorage
 
 from omnigraph_assets.config import GraphConfig
 from omnigraph_assets.instance import is_run_of
@@ -72,11 +74,19 @@ def delete_old_runs(
             if run.run_id in shown:
                 kept += 1
             else:
-                instance.delete_run(run.run_id)
+                _delete_run(instance, run.run_id)
                 deleted += 1
             if time.monotonic() >= ends_at:
                 return deleted, kept
     return deleted, kept
+
+
+def _delete_run(instance: dg.DagsterInstance, run_id: str) -> None:
+    """Delete a run with its events, and the file that Dagster's SQLite storage keeps for them."""
+    instance.delete_run(run_id)
+    if isinstance(storage := instance.event_log_storage, SqliteEventLogStorage):
+        for suffix in ("", "-wal", "-shm"):
+            Path(f"{storage.path_for_shard(run_id)}{suffix}").unlink(missing_ok=True)
 
 
 def _iter_finished(

@@ -185,7 +185,7 @@ def lasting(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
 
 
 def test_old_runs_are_deleted_but_for_the_latest_materialisations(
-    platform: Platform, lasting: dg.DagsterInstance
+    platform: Platform, lasting: dg.DagsterInstance, tmp_path: Path
 ) -> None:
     platform.instance = lasting
     lasting.add_dynamic_partitions("people_branches", ["main"])
@@ -200,6 +200,8 @@ def test_old_runs_are_deleted_but_for_the_latest_materialisations(
     assert retention.delete_old_runs(lasting, "others", set(), future) == (0, 0)
     assert retention.delete_old_runs(lasting, "people", jobs, future) == (2, 2)
     assert {run.run_id for run in lasting.get_runs()} == {runs["load"], runs["second"]}
+    files = {file.stem for file in (tmp_path / "dagster").rglob("runs/*.db")}
+    assert files - {"index"} == {runs["load"], runs["second"]}
     for key, run in (("nodes/Person", "load"), ("indexes/Person", "second")):
         asset = dg.AssetKey(["people", *key.split("/")])
         assert lasting.get_materialized_partitions(asset) == {"main"}
