@@ -61,6 +61,7 @@ class ScriptedServer:
             "spark.eventLog.dir": str(self.events),
             "spark.eventLog.compress": "false",
             "spark.sql.shuffle.partitions": "2",
+            "spark.ui.liveUpdate.period": "0",  # pages show what is, not what was
             **QUICK_TO_ACT,
         }
         given = [item for name, value in conf.items() for item in ("--conf", f"{name}={value}")]
