@@ -175,14 +175,16 @@ def most_at_once(spans: list[tuple[float, float]]) -> int:
 
 
 def test_runs_wait_for_the_daemon_and_for_branches_that_are_gone_they_fail(
-    faulty: FaultyPlatform,
+    faulty: FaultyPlatform, tmp_path: Path
 ) -> None:
     carried, waiting, doomed = (faulty.branch(name) for name in ("carried", "waiting", "doomed"))
-    for branch in (carried, waiting, doomed):
-        faulty.drop_people(branch, *NAMES)
-    started = faulty.launch(carried)
-    until(lambda: faulty.status(started) == "STARTED", "a run")
+    faulty.drop_people(carried, *NAMES)
+    started = faulty.launch(carried, held_after=("stage_node", tmp_path))
+    until((tmp_path / "held").exists, "a load that has staged its nodes", tell=faulty.said)
     faulty.kill("daemon")
+    (tmp_path / "released").touch()
+    for branch in (waiting, doomed):
+        faulty.drop_people(branch, *NAMES)
     queued, lost = faulty.launch(waiting), faulty.launch(doomed)
     faulty.graph.branch_delete(doomed)
     until(lambda: faulty.status(started) == "SUCCESS", "a run that needs no daemon")
