@@ -162,7 +162,7 @@ def test_the_steps_of_a_load(page: Page, live_platform: LivePlatform, evening: E
     visit(page, f"/runs/{first}?logs=step%3Ariver_load.river_stage_node%5BIncident%5D")
     sync_api.expect(text(page, "node:Incident")).to_be_visible()
     sync_api.expect(page.get_by_role("link", name=live_platform.spark_ui_url).first).to_be_visible()
-    keep_picture(page, "step", above=text(page, "HANDLED_OUTPUT"))
+    keep_picture(page, "step", above=text(page, "STEP_SUCCESS"))
     visit(page, f"/runs/{first}")
     page.set_viewport_size(_HIGH)
     enlarge = page.locator("//button[contains(., 'Re-execute')]/preceding::button[1]")
